@@ -18,6 +18,19 @@
 //! - `GET /api/rate-limit?group=…&user=…` returns limit, used and remaining.
 //! - `GET /api/buckets` returns the number of counters.
 //!
+//! The API of the original limiter, and what replaces it:
+//!
+//! | original | here |
+//! |---|---|
+//! | `isAllowed(group, user)` | [`Limiter::check`] |
+//! | `isAllowed(group, user, override)` | [`CheckBuilder::limit`](tollgate::CheckBuilder::limit), or an [`Override`] in the store |
+//! | `getRemaining(group, user)` | [`Limiter::remaining`], or [`Limiter::peek`] with a cost of 0 |
+//! | `startCleanup(interval)` | a task with [`Limiter::sweep_every`] |
+//! | `stopCleanup()` | abort that task |
+//! | `cleanup()` | [`Limiter::sweep`] |
+//! | `clear()` | [`Limiter::clear`] |
+//! | `bucketCount` | [`Limiter::len`] |
+//!
 //! While Redis is unavailable, each instance counts messages by itself; the other endpoints answer 503.
 
 mod common;
@@ -27,11 +40,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use axum::extract::{Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
+use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tollgate::{Algorithm, Limiter, Override, Quota, Window};
@@ -42,17 +56,15 @@ use common::{LimiterWithFallback, number};
 /// Name of the rule. Overrides of groups refer to it.
 const RULE: &str = "agent";
 
+/// How often counters that have expired are removed, also if no message arrives. With a shorter
+/// window, once per window.
+const SWEEP_INTERVAL: Duration = Duration::from_mins(1);
+
 #[derive(Deserialize)]
 struct Message {
     group: String,
     user: String,
     text: String,
-}
-
-#[derive(Deserialize)]
-struct Member {
-    group: String,
-    user: String,
 }
 
 #[derive(Deserialize)]
@@ -161,10 +173,26 @@ fn group_override(agent: &Limiter, group: &str, limit: u64) -> Result<Override, 
     Ok(Override::new([("group", group)], RULE, quota)?)
 }
 
+/// Returns a parameter of the query, decoded.
+fn parameter(uri: &Uri, name: &str) -> Result<String, Failure> {
+    let mut pairs = uri.query().unwrap_or_default().split('&');
+    let value = pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    let value = value.map(|value| value.replace('+', " "));
+    let decoded = value
+        .as_deref()
+        .map(|value| percent_decode_str(value).decode_utf8());
+    if let Some(Ok(text)) = decoded {
+        return Ok(text.into_owned());
+    }
+    let wrong = format!("query parameter `{name}` is missing or not UTF-8");
+    Err(Failure(StatusCode::BAD_REQUEST, wrong))
+}
+
 async fn rate_limit(
     State(agent): State<LimiterWithFallback>,
-    Query(Member { group, user }): Query<Member>,
+    uri: Uri,
 ) -> Result<Json<Value>, Failure> {
+    let (group, user) = (parameter(&uri, "group")?, parameter(&uri, "user")?);
     let usage = agent.shared.peek(member(&group, &user)).cost(0).await?;
     Ok(Json(json!({
         "group": group,
@@ -175,10 +203,8 @@ async fn rate_limit(
     })))
 }
 
-/// Removes expired counters and returns the number of the others. A periodic sweep is not needed:
-/// decisions sweep a few counters each.
+/// Returns the number of counters. Those that have expired are included until the next sweep.
 async fn buckets(State(agent): State<LimiterWithFallback>) -> Result<Json<Value>, Failure> {
-    agent.shared.sweep().await?;
     Ok(Json(json!({ "buckets": agent.shared.len().await? })))
 }
 
@@ -195,18 +221,21 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .init();
     let amount = number("MERCURY_RATE_LIMIT_PER_USER", 10, 1..=1_000);
     let millis = number("MERCURY_RATE_LIMIT_WINDOW_MS", 60_000, 1_000..=3_600_000);
-    let quota = Quota::builder(amount, Window::new(Duration::from_millis(millis))?)
+    let window = Duration::from_millis(millis);
+    let quota = Quota::builder(amount, Window::new(window)?)
         .algorithm(Algorithm::SlidingLog)
         .build()?;
     let store = common::store("group-agent", Duration::from_secs(1)).await;
     let agent = LimiterWithFallback::new(RULE, quota, store)?;
+    let messages = agent.shared.clone();
+    let sweeper = tokio::spawn(agent.shared.sweep_every(SWEEP_INTERVAL.min(window)));
     let app = Router::new()
         .route("/message", post(message))
         .route("/api/config", put(configure))
         .route("/api/rate-limit", get(rate_limit))
         .route("/api/buckets", get(buckets))
         .with_state(agent);
-    let (listener, stopped) = common::listen().await;
+    let (listener, stop) = common::listen().await;
     let server = listener.local_addr()?;
     common::print(&format!(
             "
@@ -221,6 +250,9 @@ Set the limit of group g to 5:
 "
     ));
     let app = app.into_make_service_with_connect_info::<SocketAddr>();
-    let server = axum::serve(listener, app).with_graceful_shutdown(stopped);
-    Ok(server.await?)
+    let server = axum::serve(listener, app).with_graceful_shutdown(stop.received());
+    let shutdown = |deadline| messages.shutdown(deadline);
+    stop.run(server.into_future(), shutdown).await?;
+    sweeper.abort();
+    Ok(())
 }

@@ -195,14 +195,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ))
         .with_writer(io::stderr)
         .init();
+    let sends = sends().await?;
     let outbox = Outbox {
-        sends: sends().await?,
+        sends: sends.clone(),
         sent: AtomicU64::new(0),
     };
     let app = Router::new()
         .route("/v1/messages", post(send).get(sent))
         .with_state(Arc::new(outbox));
-    let (listener, stopped) = common::listen().await;
+    let (listener, stop) = common::listen().await;
     let server = listener.local_addr()?;
     common::print(&format!(
             "
@@ -213,6 +214,7 @@ Send mail. Also try ada@blocked.test and ada@bounce.test:
 "
     ));
     let app = app.into_make_service_with_connect_info::<SocketAddr>();
-    let server = axum::serve(listener, app).with_graceful_shutdown(stopped);
-    Ok(server.await?)
+    let server = axum::serve(listener, app).with_graceful_shutdown(stop.received());
+    let shutdown = |deadline| sends.shutdown(deadline);
+    Ok(stop.run(server.into_future(), shutdown).await?)
 }

@@ -24,7 +24,6 @@ use hyper_util::rt::TokioExecutor;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tollgate::client::PaceLayer;
-use tollgate::headers::Limits;
 use tollgate::{Clock, Identity, RateLimitLayer, SystemClock};
 use tower::{Layer, ServiceExt};
 
@@ -116,8 +115,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             },
             _ = every_second.tick() => {
                 let limits = polite.limits(&host);
-                let left = limits.as_ref().and_then(Limits::remaining);
-                let limit = limits.as_ref().and_then(Limits::limit);
+                let left = limits.as_ref().and_then(|limits| limits.remaining);
+                let limit = limits.as_ref().and_then(|limits| limits.limit);
                 if let (Some(left), Some(limit)) = (left, limit) {
                     common::print(&format!("{:5.1} s: {left} of {limit} left\n", seconds(&clock)));
                 }

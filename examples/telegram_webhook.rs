@@ -198,10 +198,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
             send_message: send_message(),
         },
     };
+    let messages = bot.messages.shared.clone();
     let app = Router::new()
         .route("/webhook", post(webhook))
         .with_state(bot);
-    let (listener, stopped) = common::listen().await;
+    let (listener, stop) = common::listen().await;
     let server = listener.local_addr()?;
     common::print(&format!(
         "
@@ -212,6 +213,7 @@ Send a message as user 42. After {amount} messages, the reply names the limit:
 "
     ));
     let app = app.into_make_service_with_connect_info::<SocketAddr>();
-    let server = axum::serve(listener, app).with_graceful_shutdown(stopped);
-    Ok(server.await?)
+    let server = axum::serve(listener, app).with_graceful_shutdown(stop.received());
+    let shutdown = |deadline| messages.shutdown(deadline);
+    Ok(stop.run(server.into_future(), shutdown).await?)
 }

@@ -12,29 +12,45 @@
 //! | `REDIS_URL` | Redis server that instances share. Default: count in memory |
 //! | `LOG_LEVEL` | Default: info |
 //!
+//! - `POST /chat` takes `{"message"}` and returns it. Responses report the limit per minute, or the burst
+//!   if that denies: policies `tenant+user:global:1m` and `tenant+user:burst:1m`.
+//! - `POST /check` takes `{"limit", "windowSec"}`, counts one request of the caller in a sliding window, and
+//!   returns `{"allowed", "remaining", "resetAt"}` (Unix milliseconds).
+//!
 //! Requests without a token count per client IP, with the limits of tenant `public`. Tenants that are not
 //! in the file have the limits of `default`.
 
 mod common;
 
 use std::collections::{BTreeMap, HashSet};
+use std::convert::Infallible;
 use std::env;
 use std::error::Error;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, Request, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
 use jsonwebtoken::{EncodingKey, Header, encode, get_current_timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tollgate::identity::{Jwt, JwtBuilder};
+use tollgate::identity::{Identified, Identify, IdentifyContext, Jwt, JwtBuilder};
 use tollgate::policy::{Policy, PolicyBuilder, Rule, Tiers};
-use tollgate::{Algorithm, Quota, RateLimitLayer, ValidationError, Window};
+use tollgate::tier::TierResolver;
+use tollgate::{
+    Algorithm, Clock, Identity, Limiter, Quota, RateLimitLayer, RequestHead, Store, SystemClock,
+    ValidationErrors, Window,
+};
 use tracing::Level;
+
+/// What limits count per.
+const MEMBER: [&str; 2] = ["tenant", "user"];
 
 /// A tenant of the file. Other keys are ignored.
 #[derive(Deserialize)]
@@ -51,20 +67,16 @@ struct RateLimit {
 }
 
 impl RateLimit {
-    /// Returns an exact sliding window of one minute and a token bucket for the burst. A request needs
-    /// room in both.
-    fn quotas(self) -> Result<[Quota; 2], ValidationError> {
-        let per_minute = Quota::builder(self.per_minute, Window::MINUTE);
-        let at_once = per_minute.clone().algorithm(Algorithm::TokenBucket);
-        Ok([
-            per_minute.algorithm(Algorithm::SlidingLog).build()?,
-            at_once.burst(self.burst).build()?,
-        ])
+    /// Returns an exact sliding window of one minute.
+    fn window(self) -> Result<Quota, ValidationErrors> {
+        let quota = Quota::builder(self.per_minute, Window::MINUTE);
+        quota.algorithm(Algorithm::SlidingLog).build()
     }
 
-    fn rule(self) -> Result<Rule, ValidationError> {
-        let [per_minute, at_once] = self.quotas()?;
-        Ok(Rule::new(per_minute).quota(at_once))
+    /// Returns a token bucket for what may come at once. It refills at the rate of the window.
+    fn burst(self) -> Result<Quota, ValidationErrors> {
+        let quota = Quota::builder(self.per_minute, Window::MINUTE).burst(self.burst);
+        quota.algorithm(Algorithm::TokenBucket).build()
     }
 
     /// Name of the tier for these limits. Tenants with equal limits share a tier, but no counter.
@@ -73,46 +85,151 @@ impl RateLimit {
     }
 }
 
-/// Builds the policy from the JSON text of a tenant file.
-fn policy(json: &str) -> Result<PolicyBuilder, Box<dyn Error>> {
-    let tenants: BTreeMap<String, Tenant> = serde_json::from_str(json)?;
-    let limit_of = |name: &str| tenants.get(name).map(|tenant| tenant.rate_limit);
-    let default = limit_of("default").ok_or("there is no tenant `default`")?;
-    let mut tiers = Tiers::new(default.tier());
-    let mut users = default.rule()?.per(["tenant", "user"]);
-    let mut known = HashSet::from([default.tier()]);
-    for (name, Tenant { rate_limit }) in &tenants {
-        let quotas = rate_limit
-            .quotas()
-            .map_err(|wrong| format!("{name}: {wrong}"))?;
-        let tier = rate_limit.tier();
-        tiers = tiers.tier(&tier, 1).assign("tenant", name, &tier);
-        if known.insert(tier.clone()) {
-            users = users.tier(tier, quotas);
-        }
+/// The limits of the tenants.
+struct Tenants {
+    limits: BTreeMap<String, RateLimit>,
+    /// Of tenants that are not in the file.
+    default: RateLimit,
+}
+
+impl Tenants {
+    fn from_json(json: &str) -> Result<Self, Box<dyn Error>> {
+        let tenants: BTreeMap<String, Tenant> = serde_json::from_str(json)?;
+        let limits = tenants.into_iter();
+        let limits: BTreeMap<_, _> = limits.map(|(name, of)| (name, of.rate_limit)).collect();
+        let default = limits
+            .get("default")
+            .ok_or("there is no tenant `default`")?;
+        Ok(Self {
+            default: *default,
+            limits,
+        })
     }
-    let public = limit_of("public").unwrap_or(default);
-    Ok(Policy::builder()
-        .tiers(tiers)
-        .authenticated(users)
-        .anonymous(public.rule()?))
+
+    /// Builds the policy. A request needs room in the window, which is the global rule, and in the
+    /// burst, which is the rule of the endpoint. The burst is quiet: responses report the window,
+    /// unless the burst denies.
+    fn policy(&self) -> Result<PolicyBuilder, Box<dyn Error>> {
+        // Callers without a token have the default tier.
+        let public = *self.limits.get("public").unwrap_or(&self.default);
+        let mut tiers = Tiers::new(public.tier());
+        let mut window = Rule::new(public.window()?).per(MEMBER);
+        let mut burst = Rule::new(public.burst()?).per(MEMBER);
+        let mut known = HashSet::from([public.tier()]);
+        for (name, limits) in &self.limits {
+            let tier = limits.tier();
+            tiers = tiers.tier(&tier, 1).assign("tenant", name, &tier);
+            if known.insert(tier.clone()) {
+                let wrong = |wrong| format!("{name}: {wrong}");
+                window = window.tier(&tier, [limits.window().map_err(wrong)?]);
+                burst = burst.tier(tier, [limits.burst().map_err(wrong)?]);
+            }
+        }
+        Ok(Policy::builder()
+            .tiers(tiers)
+            .authenticated(window)
+            .anonymous(public.window()?)
+            .endpoint("POST /chat", burst.name("burst").quiet(true)))
+    }
+
+    /// Returns the tier of a user whose tenant is not in the file.
+    fn tier_of_others(&self) -> Result<TierResolver, ValidationErrors> {
+        let tier = self.default.tier();
+        TierResolver::builder(move |_| std::future::ready(Ok::<_, Infallible>(Some(tier.clone()))))
+            .build()
+    }
 }
 
 /// Builds the layer. It adds `X-RateLimit-…` headers; its 429 has the trace id of the request.
-async fn limits(tokens: Jwt) -> RateLimitLayer {
+fn limits(tokens: Arc<Jwt>, store: Arc<dyn Store>) -> RateLimitLayer {
     const SHAPE: &str = r#"{"default": {"rateLimit": {"perMinute": 60, "burst": 10}}, …}"#;
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/tenant_chat.json");
     let file = env::var_os("TENANT_CONFIG").unwrap_or_else(|| beside.into());
-    let store = common::store("tenant-chat", Duration::from_secs(1)).await;
     let layer = || -> Result<RateLimitLayer, Box<dyn Error>> {
-        let policy = policy(&fs::read_to_string(&file)?)?;
-        let layer = RateLimitLayer::builder(policy).identify(tokens);
+        let tenants = Tenants::from_json(&fs::read_to_string(&file)?)?;
+        let layer = RateLimitLayer::builder(tenants.policy()?).identify(tokens);
+        let layer = layer.tier_resolver(tenants.tier_of_others()?);
         Ok(layer.store(store).build()?)
     };
     layer().unwrap_or_else(|wrong| {
         let allowed = format!("a file of the form `{SHAPE}`; error: {wrong}");
         common::refuse("TENANT_CONFIG", &file.to_string_lossy(), &allowed)
     })
+}
+
+/// Checks a limit that the request names, for one user of a tenant, as the limiter object of the
+/// original does.
+struct Checks {
+    tokens: Arc<Jwt>,
+    store: Arc<dyn Store>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CheckRequest {
+    limit: u64,
+    window_sec: u64,
+}
+
+/// Error with a status and a reason.
+type Refused = (StatusCode, Json<Value>);
+
+fn refused(status: StatusCode, why: &dyn Error) -> Refused {
+    (status, Json(json!({ "error": why.to_string() })))
+}
+
+/// `POST /check`: counts one request of the caller in the last `windowSec` seconds.
+///
+/// `resetAt` is in Unix milliseconds: the end of the caller's window if it is allowed, otherwise when
+/// a request will be allowed.
+async fn check(
+    State(checks): State<Arc<Checks>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<Value>, Refused> {
+    let limiter = serde_json::from_slice(&body).map_err(Into::into);
+    let limiter = limiter.and_then(|request| checks.limiter(&request));
+    let limiter = limiter.map_err(|wrong| refused(StatusCode::BAD_REQUEST, &*wrong))?;
+    let caller = checks.identify(headers);
+    let member = caller.as_deref().and_then(|caller| {
+        let user = caller.get(Identity::USER)?;
+        Some([
+            ("tenant", caller.get("tenant").unwrap_or_default()),
+            ("user", user),
+        ])
+    });
+    let address = peer.ip().to_string();
+    let member = member.unwrap_or([("tenant", "public"), ("ip", &address)]);
+    let decision = limiter.check(member).await;
+    let decision = decision.map_err(|error| refused(StatusCode::SERVICE_UNAVAILABLE, &error))?;
+    Ok(Json(json!({
+        "allowed": decision.is_allowed(),
+        "remaining": decision.remaining(),
+        "resetAt": decision.reset_at().as_micros().div_ceil(1_000),
+    })))
+}
+
+impl Checks {
+    /// Returns a limiter for the limit of a request. Its counters are in the store.
+    fn limiter(&self, request: &CheckRequest) -> Result<Limiter, Box<dyn Error>> {
+        let window = Window::new(Duration::from_secs(request.window_sec))?;
+        let quota = Quota::builder(request.limit, window).algorithm(Algorithm::SlidingLog);
+        let limiter = Limiter::builder().name("check").quota(quota.build()?);
+        Ok(limiter.store(Arc::clone(&self.store)).build()?)
+    }
+
+    /// Returns the caller of a request with a valid token.
+    fn identify(&self, headers: HeaderMap) -> Option<Arc<Identity>> {
+        let mut request = Request::new(());
+        *request.headers_mut() = headers;
+        let now = SystemClock::new().now();
+        let context = IdentifyContext::new(RequestHead::of(&request), None, now);
+        match self.tokens.identify(&context) {
+            Identified::Known(identity) => Some(identity),
+            _ => None,
+        }
+    }
 }
 
 /// Returns the message it received.
@@ -142,19 +259,26 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "a secret that is not empty and not a PEM text",
         |text| tokens(text).build().ok().map(|_| text.to_owned()),
     );
+    let tokens = Arc::new(tokens(&secret).build()?);
+    let store = common::store("tenant-chat", Duration::from_secs(1)).await;
+    let limits = limits(Arc::clone(&tokens), Arc::clone(&store));
+    let checks = Arc::new(Checks { tokens, store });
     let app = Router::new()
         .route("/chat", post(chat))
-        .layer(limits(tokens(&secret).build()?).await);
+        .layer(limits.clone())
+        .route("/check", post(check))
+        .with_state(checks);
     // A token to try it with, valid for a day.
     let exp = get_current_timestamp() + 24 * 60 * 60;
     let claims = json!({ "sub": "alice", "tenant_id": "acme", "exp": exp });
     let key = EncodingKey::from_secret(secret.as_bytes());
     let token = encode(&Header::default(), &claims, &key)?;
-    let (listener, stopped) = common::listen().await;
+    let (listener, stop) = common::listen().await;
     common::print(&what_to_try(listener.local_addr()?, &token));
     let app = app.into_make_service_with_connect_info::<SocketAddr>();
-    let server = axum::serve(listener, app).with_graceful_shutdown(stopped);
-    Ok(server.await?)
+    let server = axum::serve(listener, app).with_graceful_shutdown(stop.received());
+    let shutdown = |deadline| limits.shutdown(deadline);
+    Ok(stop.run(server.into_future(), shutdown).await?)
 }
 
 fn what_to_try(server: SocketAddr, token: &str) -> String {

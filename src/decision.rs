@@ -10,6 +10,7 @@ use crate::usage::{Outcome, Usage};
 ///
 /// The *binding* quota is the one to report: if allowed, the one with the least left (then the more
 /// specific rule, then the longer window); if denied, the violated one with the longest wait.
+/// [Quiet](crate::policy::Rule::quiet) rules come last among those that allow.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,14 +44,11 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Returns the decision that follows from usages of one group, taken at `at`. `order` ranks each
-    /// among equals; the smallest is reported.
+    /// Returns the decision that follows from usages of one group, taken at `at`. `order` ranks the
+    /// usage at an index among equals; the smallest is reported. With the bit [`QUIET`], a usage that
+    /// is allowed is reported only if all are.
     #[inline]
-    pub(crate) fn new(
-        at: Timestamp,
-        usages: &[Usage],
-        order: impl Iterator<Item = (u8, u64)>,
-    ) -> Self {
+    pub(crate) fn new(at: Timestamp, usages: &[Usage], order: impl Fn(usize) -> (u8, u64)) -> Self {
         let Some((index, binding)) = tightest(usages, order) else {
             return Self::of_nothing(at);
         };
@@ -173,7 +171,7 @@ impl Decision {
     }
 
     /// Returns whether the request can never be allowed: its cost exceeds the limit, or the quota is
-    /// `blocked`.
+    /// `blocked` without an end.
     #[must_use]
     pub const fn can_never_succeed(&self) -> bool {
         matches!(self.binding.outcome(), Outcome::ExceedsCapacity)
@@ -192,21 +190,21 @@ impl Decision {
     }
 }
 
+/// Bit of the rank of quotas that are reported only when they deny.
+pub(crate) const QUIET: u8 = 1 << 7;
+
 /// Returns the usage to report, with its index. Of equals it is the first.
 #[inline]
-fn tightest(usages: &[Usage], order: impl Iterator<Item = (u8, u64)>) -> Option<(usize, Usage)> {
-    let mut tightest = None;
-    let mut least = (u8::MAX, u64::MAX, (u8::MAX, u64::MAX));
-    for (index, (usage, order)) in usages.iter().zip(order).enumerate() {
-        let (severity, left) = match usage.outcome() {
-            Outcome::ExceedsCapacity => (0, 0),
-            Outcome::Denied => (1, u64::MAX - usage.reset_at().as_micros()),
-            Outcome::Allowed => (2, usage.remaining()),
-        };
-        let rank = (severity, left, order);
-        if rank < least {
-            (tightest, least) = (Some((index, *usage)), rank);
-        }
-    }
-    tightest
+fn tightest(usages: &[Usage], order: impl Fn(usize) -> (u8, u64)) -> Option<(usize, Usage)> {
+    let severity = |index: usize, usage: &Usage| match usage.outcome() {
+        Outcome::ExceedsCapacity => (0, 0),
+        Outcome::Denied => (1, u64::MAX - usage.reset_at().as_micros()),
+        Outcome::Allowed => (2 + (order(index).0 & QUIET), usage.remaining()),
+    };
+    let all = usages.iter().enumerate();
+    let tightest = all.min_by(|(index, usage), (other_index, other)| {
+        let by_severity = severity(*index, usage).cmp(&severity(*other_index, other));
+        by_severity.then_with(|| order(*index).cmp(&order(*other_index)))
+    });
+    tightest.map(|(index, usage)| (index, *usage))
 }

@@ -10,7 +10,8 @@ use std::fmt;
 use crate::decision::Decision;
 use crate::pipeline::Charge;
 
-/// Rejection of the extractors [`Decision`] and [`Charge`] on a route without the layer: status 500.
+/// Rejection of the extractors [`Decision`], [`Charge`] and [`DenialResponder`](crate::DenialResponder) on a
+/// route without the layer: status 500.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct MissingRateLimitLayer;

@@ -47,9 +47,7 @@ impl Identity {
         Self {
             dimensions: vec![(dimension.into().into(), value.into().into())],
             is_authenticated: true,
-            qualified_name: None,
-            tier: None,
-            roles: Vec::new(),
+            ..Self::unauthenticated()
         }
     }
 

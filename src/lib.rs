@@ -77,6 +77,7 @@
 //! | identify callers | [`identity`], [`tier`] |
 //! | choose headers and response bodies | [`headers`], [`response`] |
 //! | limit something without HTTP | [`Limiter`], [`docs::programmatic`] |
+//! | return a denial of a limiter from a handler | `DenialResponder` (feature `axum`) |
 //! | define quotas | [`Quota`], [`Algorithm`], [`docs::algorithms`] |
 //! | charge several subjects at once | [`Batch`], [`Store::decide`] |
 //! | call an API that has limits | `client` (feature `client`) |
@@ -149,6 +150,7 @@ pub mod client;
 mod clock;
 #[cfg(feature = "config")]
 pub mod config;
+mod configuration_warning;
 mod decision;
 pub mod docs;
 mod error;
@@ -168,6 +170,8 @@ pub mod observe;
 mod pipeline;
 pub mod policy;
 mod quota;
+#[cfg(feature = "axum")]
+mod responder;
 pub mod response;
 mod service;
 pub mod store;
@@ -191,6 +195,8 @@ pub use self::layer::{RateLimitLayer, RateLimitLayerBuilder};
 pub use self::limiter::{CheckBuilder, Limiter, LimiterBuilder, Reservation, Reserve};
 pub use self::pipeline::{Charge, PolicyStatus};
 pub use self::quota::{Algorithm, IntoQuota, Quota, QuotaBuilder, Window};
+#[cfg(feature = "axum")]
+pub use self::responder::{DenialResponder, RateLimited};
 pub use self::service::RateLimit;
 pub use self::store::{
     CircuitBreaker, CircuitBreakerBuilder, DenyCache, DenyCacheBuilder, Leased, LeasedBuilder,

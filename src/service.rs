@@ -55,10 +55,13 @@ where
         let state = match pipeline.evaluate(&RequestHead::of(&request)) {
             Evaluation::Pass(admission) => {
                 pipeline.extend_request(admission.as_deref(), request.extensions_mut());
-                State::Calling {
-                    future: self.inner.call(request),
-                    admission,
-                }
+                // Returned here: after the `match`, the future would be copied once more.
+                return ResponseFuture {
+                    state: State::Calling {
+                        future: self.inner.call(request),
+                        admission,
+                    },
+                };
             }
             Evaluation::Reject(rejection) => State::rejected(rejection, request),
             Evaluation::Pending(pending) => {

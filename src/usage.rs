@@ -1,5 +1,6 @@
 //! State of counters after a check: [`Usage`], and [`Usages`] for a whole batch.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::batch::{Batch, MAX_BATCH};
@@ -15,7 +16,8 @@ pub enum Outcome {
     Allowed,
     /// The counter has no room now, and will have.
     Denied,
-    /// The counter will never have room: the cost exceeds the limit, or the quota is `blocked`.
+    /// The counter will never have room: the cost exceeds the limit, or the quota is `blocked` without
+    /// an end.
     ExceedsCapacity,
 }
 
@@ -48,6 +50,11 @@ impl Usage {
     /// Returns the usage of a blocked quota.
     pub(crate) const fn blocked(now: Timestamp) -> Self {
         Self::new(0, 0, now, Outcome::ExceedsCapacity)
+    }
+
+    /// Returns the usage of a quota that is blocked until an instant.
+    pub(crate) const fn blocked_until(until: Timestamp) -> Self {
+        Self::new(0, 0, until, Outcome::Denied)
     }
 
     /// Returns the usage of a quota that counts nothing: `blocked` or `unlimited`.
@@ -231,6 +238,25 @@ impl Usages {
     pub(crate) fn offset_by(&self, micros: i64) -> Self {
         let usages = self.usages().iter().map(|usage| usage.offset_by(micros));
         Self::collect(usize::from(self.live), self.at.offset_by(micros), usages)
+    }
+
+    /// Returns usages in which the checks of blocks that end are denied until then. For a store, a block
+    /// has no end. `until` returns the end of the block of a check, on the wall clock; `wall_offset`
+    /// converts the store's instants to it.
+    pub(crate) fn with_block_ends(
+        &self,
+        until: impl Fn(usize) -> Option<Timestamp>,
+        wall_offset: i64,
+    ) -> Cow<'_, Self> {
+        if (0..self.usages().len()).all(|index| until(index).is_none()) {
+            return Cow::Borrowed(self);
+        }
+        let on_store_clock = |until: Timestamp| until.offset_by(wall_offset.saturating_neg());
+        let usages = self.usages().iter().enumerate().map(|(index, usage)| {
+            let until = until(index).map(on_store_clock);
+            until.map_or(*usage, Usage::blocked_until)
+        });
+        Cow::Owned(Self::collect(usize::from(self.live), self.at, usages))
     }
 
     /// Returns whether every check of the group [`Live`](crate::Group::Live) had room. Dry runs do not

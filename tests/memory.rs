@@ -238,7 +238,7 @@ fn ten_million_keys_stay_within_the_cap() {
 
 /// The stated price of a key, also for stores that are only partly full.
 #[test]
-fn a_key_costs_what_the_docs_say() {
+fn bytes_per_key_are_as_documented() {
     const STATED_BYTES_PER_KEY: [(&str, usize); 5] = [
         ("sliding-window", 50),
         ("fixed-window", 50),

@@ -9,8 +9,8 @@ use tollgate_bench::{addresses, names, tenants};
 
 /// An amount per window, part of which is spent before measuring begins.
 ///
-/// So much is spent that no counter is whole again while it is measured: a store that forgets
-/// what has expired would otherwise have less to look up than one that does not.
+/// So much is spent that no counter expires while it is measured: a store that removes expired
+/// counters would otherwise have less to look up than one that does not.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
     pub amount: u32,
@@ -25,7 +25,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub const USERS: usize = 100;
 
 impl Allowance {
-    /// For a user who comes as often as others.
+    /// For a user with as many requests as others.
     pub const USER: Self = Self::new(10_000, HOUR, 1_000);
     /// For users with far more requests.
     pub const AMPLE: Self = Self::new(100_000_000, HOUR, 10_000_000);

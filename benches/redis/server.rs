@@ -137,10 +137,9 @@ impl Monitor {
             let mut line = String::new();
             self.0.read_line(&mut line).expect("a line of MONITOR");
             let words = words(&line);
-            if words
-                .first()
-                .is_some_and(|name| name.eq_ignore_ascii_case(b"EVAL"))
-            {
+            let is_eval = |name: &Vec<u8>| name.eq_ignore_ascii_case(b"EVAL");
+            // Without an argument it is the check of the server's configuration.
+            if words.len() > 4 && words.first().is_some_and(is_eval) {
                 return words[1..].to_vec();
             }
         }

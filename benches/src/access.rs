@@ -1,8 +1,8 @@
-//! Who comes, and in which order: made beforehand, so that making it is not measured.
+//! Sequences of callers, generated before the measurement.
 //!
-//! The keys of the requests lie in memory one after the other, each request with its own copy.
-//! So it is in a server, where a request has just brought its key along; looking a key up in a
-//! list of all keys would cost more than many a decision, and hide what is to be measured.
+//! The keys of the requests are contiguous in memory, and each request has its own copy, as in a
+//! server, where the key has just been read from the request. A look-up in a list of all keys would
+//! cost more than some decisions.
 
 use std::net::Ipv4Addr;
 

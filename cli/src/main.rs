@@ -1,4 +1,4 @@
-//! The program `tollgate`: checks and explains policy files, for people and for CI.
+//! The program `tollgate`: checks and explains policy files, with text or JSON output.
 //!
 //! The guide `tollgate::docs::command_line` describes the output and the exit codes.
 

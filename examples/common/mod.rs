@@ -10,8 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::time::sleep;
-use tollgate::{Decision, Error, Limiter, MemoryStore, Quota, Store, Subject, ValidationError};
+use tollgate::{
+    Decision, Error, Limiter, MemoryStore, Quota, Store, StoreFuture, Subject, ValidationErrors,
+};
 
 /// Returns the value of an environment variable, or its default. Exits with code 2 if `parse`
 /// returns `None`.
@@ -36,26 +39,26 @@ pub(crate) fn number(name: &str, default: u64, range: RangeInclusive<u64>) -> u6
 
 /// Exits with code 2 because of a setting. Does not print secrets, because logs keep the message.
 pub(crate) fn refuse(name: &str, value: &str, allowed: &str) -> ! {
-    let is_secret = name.ends_with("_SECRET") || name.ends_with("_TOKEN");
+    let secrets = ["_SECRET", "_TOKEN", "_TOKENS", "_KEY", "_WEBHOOK_URL"];
+    let is_secret = secrets.iter().any(|end| name.ends_with(end));
     let value = if is_secret { "…" } else { value };
     eprintln!("{name}={value:?} cannot be used. Allowed: {allowed}.");
     process::exit(2)
 }
 
-/// Binds the port in `PORT` and prints the address. Returns the listener and a future that
-/// completes when the server should shut down.
+/// Binds the port in `PORT` and prints the address. Returns the listener and the signal to stop.
 ///
 /// Signals are handled before the address is printed, so that a program that reads the address can
 /// stop the server at once.
-pub(crate) async fn listen() -> (TcpListener, impl Future<Output = ()> + Send + 'static) {
+pub(crate) async fn listen() -> (TcpListener, StopSignal) {
     const ALLOWED: &str = "a number from 0 to 65535, where 0 is any free port";
     let port: u16 = setting("PORT", "3000", ALLOWED, |text| text.parse().ok());
-    let stopped = stopped();
+    let stop = StopSignal::handle();
     let listener = TcpListener::bind(("127.0.0.1", port)).await;
     match listener.and_then(|listener| Ok((listener.local_addr()?, listener))) {
         Ok((address, listener)) => {
             print(&format!("listening on http://{address}\n"));
-            (listener, stopped)
+            (listener, stop)
         }
         Err(error) => {
             let allowed = format!("{ALLOWED}, that is not in use ({error})");
@@ -127,7 +130,7 @@ impl LimiterWithFallback {
         rule: &str,
         quota: Quota,
         store: Arc<dyn Store>,
-    ) -> Result<Self, ValidationError> {
+    ) -> Result<Self, ValidationErrors> {
         let limiter = || Limiter::builder().name(rule).quota(quota);
         Ok(Self {
             shared: limiter().store(store).build()?,
@@ -154,9 +157,57 @@ impl LimiterWithFallback {
     }
 }
 
-/// Completes on SIGTERM or Ctrl-C. Requests in progress then have three seconds.
+/// SIGTERM or Ctrl-C.
+#[derive(Clone)]
+pub(crate) struct StopSignal(watch::Receiver<bool>);
+
+impl StopSignal {
+    /// Time for the requests in progress.
+    const GRACE_PERIOD: Duration = Duration::from_secs(3);
+
+    /// Handles the signals from now on.
+    fn handle() -> Self {
+        let (sender, receiver) = watch::channel(false);
+        let signal = signal();
+        tokio::spawn(async move {
+            signal.await;
+            sender.send_replace(true);
+        });
+        Self(receiver)
+    }
+
+    /// Completes on the signal.
+    pub(crate) fn received(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut received = self.0.clone();
+        async move {
+            let _ = received.wait_for(|received| *received).await;
+        }
+    }
+
+    /// Runs a server until it has ended, at most three seconds after the signal. Then calls
+    /// `shutdown`, which refunds what the store has charged in advance.
+    pub(crate) async fn run<E>(
+        self,
+        server: impl Future<Output = Result<(), E>>,
+        shutdown: impl FnOnce(Duration) -> StoreFuture<(), Error>,
+    ) -> Result<(), E> {
+        let grace_period = async {
+            self.received().await;
+            sleep(Self::GRACE_PERIOD).await;
+        };
+        tokio::select! {
+            ended = server => ended?,
+            () = grace_period => {}
+        }
+        if let Err(error) = shutdown(Duration::from_secs(1)).await {
+            eprintln!("not everything was refunded: {error}");
+        }
+        Ok(())
+    }
+}
+
 #[cfg(unix)]
-fn stopped() -> impl Future<Output = ()> + Send + 'static {
+fn signal() -> impl Future<Output = ()> + Send + 'static {
     use tokio::signal::unix::{SignalKind, signal};
 
     let handle = |kind| signal(kind).expect("signal handlers can be installed");
@@ -167,21 +218,12 @@ fn stopped() -> impl Future<Output = ()> + Send + 'static {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        exit_after_grace_period();
     }
 }
 
 #[cfg(not(unix))]
-fn stopped() -> impl Future<Output = ()> + Send + 'static {
+fn signal() -> impl Future<Output = ()> + Send + 'static {
     async {
         let _ = tokio::signal::ctrl_c().await;
-        exit_after_grace_period();
     }
-}
-
-fn exit_after_grace_period() {
-    tokio::spawn(async {
-        sleep(Duration::from_secs(3)).await;
-        process::exit(0)
-    });
 }

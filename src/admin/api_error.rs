@@ -52,6 +52,11 @@ impl ApiError {
     }
 
     /// Too many wrong tokens from one address.
+    pub(super) fn read_only() -> Self {
+        let message = "This token has the role `read`. Changes need a token with the role `write`.";
+        Self::new(StatusCode::FORBIDDEN, "FORBIDDEN", message)
+    }
+
     pub(super) fn too_many_tokens(wait: u64) -> Self {
         let message = format!(
             "Too many wrong tokens came from this address. The right one is accepted; wrong ones \

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hint::black_box;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -10,9 +11,10 @@ use sha2::{Digest, Sha256};
 
 use super::api_error::ApiError;
 use super::audit;
+use super::operator::{AdminRole, Operator};
 use crate::error::{Error, ValidationError};
 use crate::headers::retry_after_secs;
-use crate::key::{Subject, Value};
+use crate::key::{Subject, Value, is_plain};
 use crate::limiter::Limiter;
 use crate::pipeline::RequestPipeline;
 use crate::quota::Quota;
@@ -57,11 +59,73 @@ impl fmt::Debug for TokenDigest {
     }
 }
 
+/// Token of one operator.
+#[derive(Debug)]
+pub(super) struct AdminToken {
+    digest: TokenDigest,
+    operator: Operator,
+}
+
+impl AdminToken {
+    /// Creates a token without a name, which may change everything.
+    pub(super) fn shared(secret: &str) -> Result<Self, ValidationError> {
+        Ok(Self {
+            digest: TokenDigest::new(secret)?,
+            operator: Operator {
+                name: None,
+                role: AdminRole::Write,
+            },
+        })
+    }
+
+    /// Creates the token of an operator. The error names the operator, never the secret.
+    pub(super) fn named(
+        name: &str,
+        role: AdminRole,
+        secret: &str,
+    ) -> Result<Self, ValidationError> {
+        if !is_plain(name, Self::MAX_NAME) {
+            let shown: String = name.chars().take(Self::MAX_NAME).collect();
+            let expected = "1 to 64 visible ASCII characters, without quotes and backslashes";
+            let error = ValidationError::new("admin token name", shown.escape_debug(), expected);
+            return Err(error);
+        }
+        let digest = TokenDigest::new(secret).map_err(|error| error.within(name))?;
+        let name = Some(Arc::from(name));
+        Ok(Self {
+            digest,
+            operator: Operator { name, role },
+        })
+    }
+
+    const MAX_NAME: usize = 64;
+
+    /// Returns an error if another token has this name or this secret: audit events could then not be
+    /// attributed.
+    pub(super) fn differs_from(&self, other: &Self) -> Result<(), ValidationError> {
+        let name = self.operator.name.as_deref().unwrap_or("shared");
+        if self.operator.name == other.operator.name {
+            let expected = "one token for each name";
+            return Err(ValidationError::new("admin token name", name, expected));
+        }
+        if self.digest.0 == other.digest.0 {
+            let expected = "another secret than that of the other tokens";
+            return Err(ValidationError::new(
+                "admin token",
+                "a secret that is used twice",
+                expected,
+            )
+            .within(name));
+        }
+        Ok(())
+    }
+}
+
 /// Checks tokens, and counts wrong ones.
 #[derive(Debug)]
 pub(super) struct TokenAuth {
     /// `None` if every request is accepted.
-    token: Option<TokenDigest>,
+    tokens: Option<Vec<AdminToken>>,
     /// Wrong tokens per client IP.
     wrong: Limiter,
 }
@@ -71,7 +135,7 @@ impl TokenAuth {
     const MAX_ADDRESSES: usize = 100_000;
 
     pub(super) fn new(
-        token: Option<TokenDigest>,
+        tokens: Option<Vec<AdminToken>>,
         wrong: Quota,
         pipeline: &RequestPipeline,
     ) -> Result<Self, Error> {
@@ -84,10 +148,10 @@ impl TokenAuth {
             .store(store)
             .clock(pipeline.clock())
             .build()?;
-        Ok(Self { token, wrong })
+        Ok(Self { tokens, wrong })
     }
 
-    /// Checks the token of a request.
+    /// Checks the token of a request, and returns the operator that it belongs to.
     ///
     /// The right token is accepted at any time: wrong ones must not lock the operator out. A
     /// client IP that has sent too many wrong tokens gets 429 for further wrong ones. Clients
@@ -97,17 +161,22 @@ impl TokenAuth {
         &self,
         headers: &HeaderMap,
         from: Option<IpAddr>,
-    ) -> Result<(), ApiError> {
-        let Some(token) = &self.token else {
-            return Ok(());
+    ) -> Result<Operator, ApiError> {
+        let Some(tokens) = &self.tokens else {
+            return Ok(Operator::UNKNOWN);
         };
         let Some(sent) = bearer_token(headers) else {
             return Err(ApiError::unauthorized(
                 "The admin token is required, in the header `Authorization: Bearer …`.",
             ));
         };
-        if token.matches(sent) {
-            return Ok(());
+        // All tokens are compared, so that the duration does not depend on which one matches.
+        let matching: Vec<_> = tokens
+            .iter()
+            .filter(|token| token.digest.matches(sent))
+            .collect();
+        if let Some(token) = matching.first() {
+            return Ok(token.operator.clone());
         }
         let client = match from {
             Some(ip) => ("ip", Value::Address(ip)),
@@ -121,7 +190,7 @@ impl TokenAuth {
             let wait = decision.retry_after().unwrap_or_default();
             return Err(ApiError::too_many_tokens(retry_after_secs(wait)));
         }
-        Err(ApiError::unauthorized("This is not the admin token."))
+        Err(ApiError::unauthorized("This is not an admin token."))
     }
 }
 

@@ -11,8 +11,9 @@ use axum::routing::get;
 
 use super::api_error::ApiError;
 use super::audit::{self, ActorFn, AuditAction};
-use super::auth::{TokenAuth, TokenDigest};
+use super::auth::{AdminToken, TokenAuth};
 use super::dashboard_page::DashboardPage;
+use super::operator::{AdminRole, Operator};
 use super::{api, json};
 use crate::catch_panic::catch_panic;
 use crate::error::{Error, ValidationError, ValidationErrors};
@@ -27,12 +28,12 @@ use crate::response::RequestId;
 /// ```
 /// use axum::Router;
 /// use tollgate::RateLimitLayer;
-/// use tollgate::admin::Admin;
+/// use tollgate::admin::{Admin, AdminRole};
 ///
 /// let limits = RateLimitLayer::new("100/minute")?;
 /// let admin = Admin::new(&limits)
-///     .token("correct-horse-battery-staple")
-///     .actor_with(|head| head.header("x-forwarded-user").map(str::to_owned))
+///     .token("alice", AdminRole::Write, "correct-horse-battery-staple")
+///     .token("grafana", AdminRole::Read, "another-secret-for-one-reader")
 ///     .router()?;
 /// let app: Router = Router::new().nest_service("/admin", admin);
 /// # let _ = app;
@@ -48,27 +49,49 @@ pub struct Admin {
 
 /// Required credential.
 enum Access {
-    Unset,
-    Token(Result<TokenDigest, ValidationError>),
+    /// Not empty when the router is built.
+    Tokens(Vec<Result<AdminToken, ValidationError>>),
     Open,
 }
 
 impl Admin {
-    /// Returns a builder for this layer. A [token](Self::token) is required.
+    /// Returns a builder for this layer. At least one [token](Self::token) is required.
     pub fn new(layer: &RateLimitLayer) -> Self {
         Self {
             layer: layer.clone(),
-            access: Access::Unset,
+            access: Access::Tokens(Vec::new()),
             failed_auth_quota: Quota::per_minute(10),
             actor: None,
         }
     }
 
-    /// The token that requests must send as `Authorization: Bearer <token>`: at least 8 visible
-    /// characters, better 32 random ones. Only a digest of it is kept.
-    pub fn token(mut self, token: impl AsRef<str>) -> Self {
-        self.access = Access::Token(TokenDigest::new(token.as_ref()));
+    /// Adds the token of an operator or a program, which sends it as `Authorization: Bearer <secret>`.
+    /// Audit events have its name, unless [`actor_with`](Self::actor_with) returns another.
+    ///
+    /// `name` has 1 to 64 visible ASCII characters, `secret` at least 8, better 32 random ones. Only a
+    /// digest of the secret is kept. Names and secrets must differ between tokens.
+    pub fn token(
+        mut self,
+        name: impl AsRef<str>,
+        role: AdminRole,
+        secret: impl AsRef<str>,
+    ) -> Self {
+        self.add(AdminToken::named(name.as_ref(), role, secret.as_ref()));
         self
+    }
+
+    /// Adds one token without a name, with the role [`Write`](AdminRole::Write), for all operators.
+    pub fn shared_token(mut self, secret: impl AsRef<str>) -> Self {
+        self.add(AdminToken::shared(secret.as_ref()));
+        self
+    }
+
+    fn add(&mut self, token: Result<AdminToken, ValidationError>) {
+        if let Access::Tokens(tokens) = &mut self.access {
+            tokens.push(token);
+        } else {
+            self.access = Access::Tokens(vec![token]);
+        }
     }
 
     /// Accepts every request: a client that can reach the router can change all limits. Use it only
@@ -103,21 +126,22 @@ impl Admin {
     /// operators out.
     pub fn router(self) -> Result<Router, Error> {
         let mut problems = ValidationErrors::default();
-        let token = match self.access {
+        let tokens = match self.access {
             Access::Open => None,
-            Access::Token(token) => problems.note(token),
-            Access::Unset => {
-                let expected = "`token(…)`; or `without_token_insecure()` behind another \
-                                authentication";
-                problems.push(ValidationError::new("admin token", "nothing", expected));
-                None
+            Access::Tokens(tokens) => {
+                if tokens.is_empty() {
+                    let expected = "`token(…)`; or `without_token_insecure()` behind another \
+                                    authentication";
+                    problems.push(ValidationError::new("admin token", "nothing", expected));
+                }
+                Some(distinct(tokens, &mut problems))
             }
         };
         let wrong = problems.note(self.failed_auth_quota);
         let wrong = problems.or(wrong.unwrap_or_else(Quota::unlimited))?;
         let state = AdminState {
-            dashboard: DashboardPage::new(token.is_none()),
-            auth: TokenAuth::new(token, wrong, self.layer.pipeline())?,
+            dashboard: DashboardPage::new(tokens.is_none()),
+            auth: TokenAuth::new(tokens, wrong, self.layer.pipeline())?,
             layer: self.layer,
             actor: self.actor,
         };
@@ -133,7 +157,24 @@ impl Admin {
     }
 }
 
-/// Hides the token.
+/// Returns the valid tokens, and adds the errors of the others.
+fn distinct(
+    tokens: Vec<Result<AdminToken, ValidationError>>,
+    problems: &mut ValidationErrors,
+) -> Vec<AdminToken> {
+    let mut valid: Vec<AdminToken> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let token = token.and_then(|token| {
+            let mut others = valid.iter();
+            others.try_for_each(|other| token.differs_from(other))?;
+            Ok(token)
+        });
+        valid.extend(problems.note(token));
+    }
+    valid
+}
+
+/// Hides the tokens.
 impl fmt::Debug for Admin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Admin")
@@ -156,10 +197,15 @@ impl AdminState {
         self.layer.pipeline()
     }
 
-    /// Logs an audit event with the operator and the request id.
+    /// Logs an audit event with the operator and the request id. The operator is the result of
+    /// [`Admin::actor_with`], otherwise the name of the token.
     pub(super) fn audit(&self, head: &RequestHead<'_>, action: &AuditAction<'_>) {
         let actor = self.actor.as_ref();
         let actor = actor.and_then(|actor| catch_panic(|| actor(head)).flatten());
+        let actor = actor.or_else(|| {
+            let operator = head.extension::<Operator>()?;
+            operator.name.as_deref().map(str::to_owned)
+        });
         let id = RequestId::of(head.headers());
         audit::log(actor.as_deref(), action, id.as_str());
     }
@@ -170,10 +216,17 @@ async fn dashboard(State(state): State<Arc<AdminState>>) -> Response {
 }
 
 /// Rejects requests without a valid token.
-async fn authorize(State(state): State<Arc<AdminState>>, request: Request, next: Next) -> Response {
+async fn authorize(
+    State(state): State<Arc<AdminState>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let origin = state.pipeline().origin_of(&RequestHead::of(&request));
     match state.auth.authorize(request.headers(), origin) {
-        Ok(()) => next.run(request).await,
+        Ok(operator) => {
+            request.extensions_mut().insert(operator);
+            next.run(request).await
+        }
         Err(error) => error.into_response(),
     }
 }

@@ -20,6 +20,7 @@ const SCRIPT: &str = concat!(
     include_str!("dashboard/script/overview.js"),
     include_str!("dashboard/script/lookup.js"),
     include_str!("dashboard/script/control.js"),
+    include_str!("dashboard/script/policy.js"),
     include_str!("dashboard/script/main.js"),
     "})();\n",
 );

@@ -10,7 +10,7 @@
 //! let api: Router = Router::new().route("/", get(|| async { "hello" }));
 //! let app: Router = Router::new()
 //!     .merge(Status::new(&limits).router()?)
-//!     .nest_service("/admin", Admin::new(&limits).token("correct-horse-battery-staple").router()?)
+//!     .nest_service("/admin", Admin::new(&limits).shared_token("correct-horse-battery-staple").router()?)
 //!     .merge(api.layer(limits));
 //! # let _ = app;
 //! # Ok::<(), tollgate::Error>(())
@@ -49,7 +49,7 @@
 //! | `GET api/statistics` | | [`Statistics`](crate::observe::Statistics), maintenance and the status of the policy; at most 100 endpoints and policies |
 //! | `GET api/policy` | | the policy, its version, the last reload |
 //! | `POST api/reload` | `{}` | reloads the policy from its file |
-//! | `POST api/lookup` | `{"subject":{"user":"alice"}}` | all counters of a caller and why it is blocked; optional `tier`, `roles`, and `request` (`"GET /v1/items"`), which explains how that request is counted. `tier_known` is `false` if only a token of the caller names its tier: then pass `tier` |
+//! | `POST api/lookup` | `{"subject":{"user":"alice"}}` | all counters of a caller and why it is blocked; optional `tier`, `roles`, and `request` (`"GET /v1/items"`), which explains how that request is counted. Without `tier`, it uses the tier of the last denial within the hour. `tier_assumed` is `true` if there was none and only a token of the caller names its tier: then pass `tier`. `blocked_since` is the first of the denials without a pause. Limits per IP are listed only with `ip`; `ip_limits_omitted` is their number otherwise |
 //! | `POST api/reset` | `{"subject":{"user":"alice"}}` | resets the counters of a caller; with `rule`, only those of this rule |
 //! | `GET api/overrides` | | all overrides |
 //! | `POST api/overrides` | `{"subject":{"user":"alice"},"rule":"global","limit":"500/hour","until":"2026-12-01T06:00:00Z"}` | sets an override; `until` is optional |
@@ -66,16 +66,19 @@
 //! its tenant are kept, unless `rule` names them.
 //!
 //! Every change logs an event `rate_limit_admin` (target `tollgate::audit`) with `action`, `rule`,
-//! `request_id` and, with [`actor_with`](Admin::actor_with), `actor`; never with the subject. A wrong
+//! `request_id` and `actor`: the name of the [token](Admin::token), or the result of
+//! [`actor_with`](Admin::actor_with); never with the subject. A wrong
 //! token logs `rate_limit_admin_wrong_token`, at most [as often](Admin::failed_auth_quota) as wrong
 //! tokens are allowed: per client IP, and in total for clients without a known address. Further ones
 //! get 429 if the address is known, otherwise 401; the right token is accepted at any time.
 //!
-//! # Limits of the token
+//! # Tokens
 //!
-//! The token is one secret for all operators. If operators have accounts, put the router behind your
-//! authentication and pass their names with [`Admin::actor_with`]. Serve it over TLS: the token is in
-//! every request.
+//! [`Admin::token`] adds the token of one operator or program, with the role `read` or `write`. A
+//! token with the role `read` gets 403 for every change. `role` in `GET api/statistics` is the role of
+//! the token that was sent. [`Admin::shared_token`] adds one token without a name, which may change
+//! everything. If operators have accounts, put the router behind your authentication and pass their
+//! names with [`Admin::actor_with`]. Serve it over TLS: the token is in every request.
 
 mod api;
 mod api_error;
@@ -85,12 +88,14 @@ mod body;
 mod builder;
 mod dashboard_page;
 mod json;
+mod operator;
 mod status;
 mod subject_body;
 
 use crate::clock::Timestamp;
 
 pub use self::builder::Admin;
+pub use self::operator::AdminRole;
 pub use self::status::Status;
 
 /// Rounds up to a whole second, as reset times in response headers are.

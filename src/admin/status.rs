@@ -121,7 +121,7 @@ async fn status(State(state): State<Arc<StatusState>>, request: Request) -> Resp
         Ok(caller) => caller,
         Err(refused) => return refused.map(Body::from),
     };
-    let decision = state.limiter.check(caller.caller().known_by()).wait();
+    let decision = state.limiter.check(caller.caller().subject()).wait();
     // The memory store does not fail. A failure would not be a reason to reject the request.
     if let Ok(decision) = decision
         && decision.is_denied()

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::hosts::Hosts;
 use super::jitter::Jitter;
-use super::layer::{KeyFn, PaceLayer, PaceState};
+use super::layer::{KeyFn, LowLimitFn, PaceLayer, PaceState};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{ValidationError, ValidationErrors};
 use crate::head::RequestHead;
+use crate::headers::Limits;
 
 /// Builder of a [`PaceLayer`].
 #[must_use]
@@ -18,6 +19,8 @@ pub struct PaceLayerBuilder {
     max_retries: u32,
     retry_share: f64,
     slow_below: f64,
+    low_below: f64,
+    on_low: Option<LowLimitFn>,
     max_hosts: usize,
     clock: Option<Arc<dyn Clock>>,
     key: Option<KeyFn>,
@@ -32,6 +35,8 @@ impl PaceLayerBuilder {
             max_retries: 3,
             retry_share: 0.2,
             slow_below: 0.05,
+            low_below: 0.1,
+            on_low: None,
             max_hosts: 1_024,
             clock: None,
             key: None,
@@ -66,6 +71,33 @@ impl PaceLayerBuilder {
     /// minutes. Default: 0.05. What is left covers requests of other processes with the same limit.
     pub const fn slow_below(mut self, share: f64) -> Self {
         self.slow_below = share;
+        self
+    }
+
+    /// Calls `closure` with the host and its limits when less than a tenth of a limit remains, or less than
+    /// [`low_below`](Self::low_below). Called again only after more has remained in between. It should not
+    /// block. A panic is caught.
+    ///
+    /// ```
+    /// use tollgate::client::PaceLayer;
+    ///
+    /// let pace = PaceLayer::builder()
+    ///     .on_low_limit(|host, limits| {
+    ///         eprintln!("{host}: {:?} of {:?} left", limits.remaining, limits.limit);
+    ///     })
+    ///     .build()?;
+    /// # let _ = pace;
+    /// # Ok::<(), tollgate::ValidationErrors>(())
+    /// ```
+    pub fn on_low_limit(mut self, closure: impl Fn(&str, &Limits) + Send + Sync + 'static) -> Self {
+        self.on_low = Some(Arc::new(closure));
+        self
+    }
+
+    /// Share of a limit, from 0 to 1, below which [`on_low_limit`](Self::on_low_limit) is called. Default:
+    /// 0.1.
+    pub const fn low_below(mut self, share: f64) -> Self {
+        self.low_below = share;
         self
     }
 
@@ -115,13 +147,16 @@ impl PaceLayerBuilder {
         for (name, share) in [
             ("retry_budget", self.retry_share),
             ("slow_below", self.slow_below),
+            ("low_below", self.low_below),
         ] {
             if !(0.0..=1.0).contains(&share) {
-                problems.push(ValidationError::new(name, share, "a share from 0 to 1"));
+                let error = ValidationError::new(name, share, "a share from 0 to 1");
+                problems.push(error.at(name));
             }
         }
         if self.max_hosts == 0 {
-            problems.push(ValidationError::new("max_hosts", 0, "at least 1"));
+            let error = ValidationError::new("max_hosts", 0, "at least 1");
+            problems.push(error.at("max_hosts"));
         }
         Ok(problems.or(self)?.finish())
     }
@@ -137,6 +172,8 @@ impl PaceLayerBuilder {
             max_retries: self.max_retries,
             retry_share: self.retry_share,
             slow_below: self.slow_below,
+            low_below: self.low_below,
+            on_low: self.on_low,
         })
     }
 }
@@ -148,6 +185,7 @@ impl fmt::Debug for PaceLayerBuilder {
             .field("max_retries", &self.max_retries)
             .field("retry_budget", &self.retry_share)
             .field("slow_below", &self.slow_below)
+            .field("low_below", &self.low_below)
             .field("max_hosts", &self.max_hosts)
             .finish_non_exhaustive()
     }

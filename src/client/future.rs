@@ -143,7 +143,10 @@ impl<S, ReqBody: ReplayBody> Attempts<S, ReqBody> {
         let blocks = |refused: RefusedRequest| refused.is_denial || refused.wait.is_some();
         let block = wait.filter(|_| outcome.refused.is_some_and(blocks));
         if let Some(in_flight) = self.in_flight.take() {
-            in_flight.complete(&outcome, block, now);
+            let is_low = in_flight.complete(&outcome, block, self.shared.low_below, now);
+            if let (true, Some(limits)) = (is_low, &outcome.limits) {
+                self.shared.report_low(self.host.name(), limits);
+            }
         }
         let (refused, wait) = (outcome.refused?, wait?);
         let (host, status) = (Arc::clone(&self.host), response.status().as_u16());
@@ -167,7 +170,7 @@ impl<S, ReqBody: ReplayBody> Attempts<S, ReqBody> {
     fn retry(&mut self, wait: Duration, status: u16) -> Option<Sleep> {
         self.retries += 1;
         let spread = self.shared.jitter.part_of(super::pace::spread(wait));
-        // Never without a wait.
+        // At least 1 ms, so that a retry never follows immediately.
         let wait = wait.saturating_add(spread).max(Duration::from_millis(1));
         let (sleep, wait) = self.sleep(wait)?;
         event::retry(self.host.name(), status, self.retries, wait);

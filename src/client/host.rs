@@ -21,6 +21,8 @@ pub(super) struct Host {
 #[derive(Debug)]
 struct HostState {
     known: Option<KnownLimits>,
+    /// Whether less than the share of the callback remains of `known`.
+    is_low: bool,
     block: Option<Block>,
     /// Requests sent so far, and those without a response.
     sent: u64,
@@ -40,7 +42,7 @@ struct KnownLimits {
     until: Timestamp,
 }
 
-/// No request is sent before `until`, because the server said so.
+/// No request is sent before `until`: the server sent `Retry-After`, or a limit that is used up.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     until: Timestamp,
@@ -62,6 +64,7 @@ impl Host {
             name: name.into(),
             state: Mutex::new(HostState {
                 known: None,
+                is_low: false,
                 block: None,
                 sent: 0,
                 in_flight: 0,
@@ -141,8 +144,7 @@ impl Host {
 
 impl HostState {
     fn pacing_input(&self, now: Timestamp) -> Option<PacingInput<'_>> {
-        let is_valid =
-            |known: &&KnownLimits| known.limits.reset_at().is_some() || now < known.until;
+        let is_valid = |known: &&KnownLimits| known.limits.reset_at.is_some() || now < known.until;
         let known = self.known.as_ref().filter(is_valid)?;
         Some(PacingInput {
             limits: &known.limits,
@@ -153,18 +155,22 @@ impl HostState {
         })
     }
 
-    fn store(&mut self, limits: Limits, number: u64, now: Timestamp) {
+    /// Returns whether the limits are stored and low, and those before were not.
+    fn store(&mut self, limits: Limits, number: u64, low_below: f64, now: Timestamp) -> bool {
         // Responses may overtake each other.
         let is_outdated = self.known.as_ref().is_some_and(|known| {
-            known.number > number && known.limits.reset_at().is_some_and(|reset| reset > now)
+            known.number > number && known.limits.reset_at.is_some_and(|reset| reset > now)
         });
-        if !is_outdated {
-            self.known = Some(KnownLimits {
-                limits,
-                number,
-                until: now.saturating_add(MAX_BACKOFF),
-            });
+        if is_outdated {
+            return false;
         }
+        let was_low = std::mem::replace(&mut self.is_low, is_low(&limits, low_below));
+        self.known = Some(KnownLimits {
+            limits,
+            number,
+            until: now.saturating_add(MAX_BACKOFF),
+        });
+        self.is_low && !was_low
     }
 
     /// Handles a served request without limits in its response. Some servers send limits only with
@@ -177,13 +183,15 @@ impl HostState {
 }
 
 impl InFlightGuard {
-    /// Handles the response. `wait` is how long no request may be sent to the host.
+    /// Handles the response. `wait` is how long no request may be sent to the host. Returns whether less
+    /// than `low_below` of the limit remains now, and did not before.
     pub(super) fn complete(
         self,
         outcome: &ResponseOutcome,
         wait: Option<Duration>,
+        low_below: f64,
         now: Timestamp,
-    ) {
+    ) -> bool {
         let mut state = self.host.state();
         if let Some(wait) = wait {
             let until = now.saturating_add(wait);
@@ -201,11 +209,22 @@ impl InFlightGuard {
             state.block = None;
         }
         if let Some(limits) = &outcome.limits {
-            state.store(limits.clone(), self.number, now);
-        } else if outcome.refused.is_none() {
+            return state.store(limits.clone(), self.number, low_below, now);
+        }
+        if outcome.refused.is_none() {
             state.served_without_limits(self.number, now);
         }
         drop(state);
+        false
+    }
+}
+
+/// Returns whether less than this share of a limit remains.
+#[expect(clippy::cast_precision_loss, reason = "a share of the limit")]
+fn is_low(limits: &Limits, share: f64) -> bool {
+    match (limits.remaining, limits.limit) {
+        (Some(remaining), Some(limit)) => (remaining as f64) < limit as f64 * share,
+        _ => false,
     }
 }
 

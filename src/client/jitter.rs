@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_comes_up_about_as_often() {
+    fn fractions_are_uniform() {
         let jitter = Jitter::seeded(7);
         let mut parts = [0_u32; 10];
         for _ in 0..10_000 {

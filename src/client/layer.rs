@@ -4,13 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
+use bytes::Bytes;
+use http::{Request, Response};
 use tower_layer::Layer;
 
 use super::builder::PaceLayerBuilder;
 use super::host::Host;
 use super::hosts::{Hosts, host_of, keyed};
 use super::jitter::Jitter;
+use super::rate_limit_error::RateLimitError;
 use super::retry_budget::RetryBudget;
 use super::service::PaceService;
 use crate::catch_panic::catch_panic;
@@ -62,6 +64,9 @@ pub struct PaceLayer {
 /// Closure that returns the key of a request.
 pub(super) type KeyFn = Arc<dyn Fn(&RequestHead<'_>) -> Option<String> + Send + Sync>;
 
+/// Closure that is called when little remains of a limit, with the host.
+pub(super) type LowLimitFn = Arc<dyn Fn(&str, &Limits) + Send + Sync>;
+
 /// Settings, and the state of all hosts.
 pub(super) struct PaceState {
     pub(super) hosts: Hosts,
@@ -72,6 +77,8 @@ pub(super) struct PaceState {
     pub(super) max_retries: u32,
     pub(super) retry_share: f64,
     pub(super) slow_below: f64,
+    pub(super) low_below: f64,
+    pub(super) on_low: Option<LowLimitFn>,
 }
 
 impl PaceLayer {
@@ -107,6 +114,33 @@ impl PaceLayer {
         self.shared.hosts.get(&name)?.limits()
     }
 
+    /// Returns the response, or an error if a limit denied the request: for callers that propagate denials
+    /// with `?`.
+    ///
+    /// Read the body first: the error has the details that are in the body. The layer itself never returns this error.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use http::Response;
+    /// use tollgate::client::{PaceLayer, RateLimitError};
+    ///
+    /// fn items(pace: &PaceLayer, response: Response<Bytes>) -> Result<Bytes, RateLimitError> {
+    ///     let response = pace.check(response)?;
+    ///     Ok(response.into_body())
+    /// }
+    ///
+    /// let served = Response::new(Bytes::from("[]"));
+    /// assert_eq!(items(&PaceLayer::new(), served)?, "[]");
+    /// # Ok::<(), RateLimitError>(())
+    /// ```
+    pub fn check(&self, response: Response<Bytes>) -> Result<Response<Bytes>, RateLimitError> {
+        let (status, headers, body) = (response.status(), response.headers(), response.body());
+        match RateLimitError::read(status, headers, body, self.shared.clock.now()) {
+            Some(error) => Err(error),
+            None => Ok(response),
+        }
+    }
+
     /// Returns the number of hosts and keys with stored limits.
     #[must_use]
     pub fn known_hosts(&self) -> usize {
@@ -115,6 +149,13 @@ impl PaceLayer {
 }
 
 impl PaceState {
+    /// Calls the closure for low limits. A panic does not reach the request.
+    pub(super) fn report_low(&self, host: &str, limits: &Limits) {
+        if let Some(on_low) = &self.on_low {
+            let _ = catch_panic(|| on_low(host, limits));
+        }
+    }
+
     /// Returns the host of a request.
     pub(super) fn host<B>(&self, request: &Request<B>) -> Arc<Host> {
         let mut name = host_of(request);

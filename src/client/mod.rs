@@ -21,7 +21,7 @@
 //! let response = client.clone().oneshot(request).await?;
 //!
 //! if let Some(limits) = pace.limits("api.example.com") {
-//!     println!("{:?} of {:?} left", limits.remaining(), limits.limit());
+//!     println!("{:?} of {:?} left", limits.remaining, limits.limit);
 //! }
 //! # let _ = response;
 //! # Ok(())
@@ -40,6 +40,7 @@ mod jitter;
 mod layer;
 mod outcome;
 mod pace;
+mod rate_limit_error;
 mod replay;
 mod retry_budget;
 mod service;
@@ -47,5 +48,6 @@ mod service;
 pub use self::builder::PaceLayerBuilder;
 pub use self::future::PaceFuture;
 pub use self::layer::PaceLayer;
+pub use self::rate_limit_error::{RateLimitDetails, RateLimitError};
 pub use self::replay::{ReplayBody, SendOnce};
 pub use self::service::PaceService;

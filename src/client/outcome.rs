@@ -37,7 +37,7 @@ impl ResponseOutcome {
     ) -> Self {
         let limits = Limits::read(headers, now);
         let retry_after = read_retry_after(headers, now);
-        let has_nothing_left = limits.as_ref().and_then(Limits::remaining) == Some(0);
+        let has_nothing_left = limits.as_ref().and_then(|limits| limits.remaining) == Some(0);
         let is_denial = match status {
             StatusCode::TOO_MANY_REQUESTS => true,
             // GitHub denies with 403. Other servers send a 403 without `Retry-After` when no wait
@@ -54,7 +54,7 @@ impl ResponseOutcome {
         };
         let is_unavailable = status == StatusCode::SERVICE_UNAVAILABLE;
         let until_reset = || {
-            let reset_at = limits.as_ref().and_then(Limits::reset_at);
+            let reset_at = limits.as_ref().and_then(|limits| limits.reset_at);
             let reset_at = reset_at.filter(|_| is_denial && has_nothing_left);
             reset_at.map(|at| at.duration_since(now))
         };

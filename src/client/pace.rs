@@ -16,7 +16,7 @@ const FEW: u64 = 10;
 /// The share of the limit counts only if the reset is nearer than this.
 const SOON: Duration = Duration::from_mins(5);
 
-/// Longest back-off, and how long limits without a reset are believed.
+/// Longest back-off, and how long limits without a reset apply.
 pub(super) const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
 /// What is known when a request is to be sent.
@@ -42,17 +42,17 @@ pub(super) enum Pacing {
 impl PacingInput<'_> {
     /// Returns what remains for requests that have not been sent.
     fn available(&self) -> Option<u64> {
-        let has_reset = self.limits.reset_at().is_some_and(|at| at <= self.now);
+        let has_reset = self.limits.reset_at.is_some_and(|at| at <= self.now);
         let left = if has_reset {
-            self.limits.limit()?
+            self.limits.limit?
         } else {
-            self.limits.remaining()?
+            self.limits.remaining?
         };
         Some(left.saturating_sub(self.pending))
     }
 
     fn reset_in(&self) -> Option<Duration> {
-        let wait = self.limits.reset_at()?.duration_since(self.now);
+        let wait = self.limits.reset_at?.duration_since(self.now);
         (!wait.is_zero()).then_some(wait)
     }
 
@@ -67,7 +67,7 @@ impl PacingInput<'_> {
         let Some(available) = self.available() else {
             return Pacing::Now;
         };
-        let limit = self.limits.limit();
+        let limit = self.limits.limit;
         #[expect(clippy::cast_precision_loss, reason = "a share of the limit")]
         let is_low = limit.is_some_and(|limit| (available as f64) < limit as f64 * share);
         if let Some(reset_in) = self.reset_in()
@@ -75,7 +75,7 @@ impl PacingInput<'_> {
         {
             return Pacing::AfterReset(self.after_reset(reset_in, jitter));
         }
-        // Of a limit of twelve, ten are not few.
+        // At most half of a small limit, so that a fresh limit is not paced.
         let few = limit.map_or(FEW, |limit| FEW.min(limit / 2)).max(1);
         if available >= few {
             return Pacing::Now;
@@ -92,7 +92,7 @@ impl PacingInput<'_> {
     /// Returns an instant after the reset, with jitter, so that waiting clients do not all send at
     /// once.
     fn after_reset(&self, reset_in: Duration, jitter: &Jitter) -> Timestamp {
-        let window = self.limits.window().unwrap_or_default();
+        let window = self.limits.window.unwrap_or_default();
         let jitter = jitter.part_of(spread(window.max(reset_in)));
         self.now.saturating_add(reset_in).saturating_add(jitter)
     }

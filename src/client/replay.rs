@@ -130,11 +130,6 @@ impl<B> SendOnce<B> {
     pub const fn new(body: B) -> Self {
         Self { body }
     }
-
-    /// Returns the body.
-    pub fn into_inner(self) -> B {
-        self.body
-    }
 }
 
 impl<B> ReplayBody for SendOnce<B> {

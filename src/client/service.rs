@@ -22,16 +22,6 @@ impl<S> PaceService<S> {
     pub(super) const fn new(inner: S, shared: Arc<PaceState>) -> Self {
         Self { inner, shared }
     }
-
-    /// Returns the inner service.
-    pub const fn get_ref(&self) -> &S {
-        &self.inner
-    }
-
-    /// Returns the inner service.
-    pub fn into_inner(self) -> S {
-        self.inner
-    }
 }
 
 impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for PaceService<S>

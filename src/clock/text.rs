@@ -8,22 +8,31 @@ use std::str::FromStr;
 use jiff::fmt::StdFmtWrite;
 use jiff::fmt::temporal::DateTimePrinter;
 use serde::de::{Deserialize, Deserializer, Error};
-use serde::ser::{Serialize, Serializer};
+use serde::ser::{self, Serialize, Serializer};
 
 use super::Timestamp;
 use crate::error::ValidationError;
 
 static PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
 
+/// What the printer reserves: a text with nine digits after the point.
+const TEXT_CAPACITY: usize = "-009999-12-31T23:59:59.999999999Z".len();
+
 /// RFC 3339 in UTC, to the millisecond: `2025-10-30T14:00:00.000Z`. Fractions of a millisecond
 /// are cut off.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let printed = PRINTER.print_timestamp(&self.to_jiff(), StdFmtWrite(f));
+        printed.map_err(|_| fmt::Error)
+    }
+}
+
+impl Timestamp {
+    /// Converts to the millisecond that this is in.
+    fn to_jiff(self) -> jiff::Timestamp {
         let millis = i64::try_from(self.0 / 1_000).unwrap_or(i64::MAX);
         // A timestamp is below 2^53 microseconds, which is within the range of jiff.
-        let time = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
-        let printed = PRINTER.print_timestamp(&time, StdFmtWrite(f));
-        printed.map_err(|_| fmt::Error)
+        jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX)
     }
 }
 
@@ -59,7 +68,11 @@ impl FromStr for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
+        // With the longest text of the printer, the string does not grow.
+        let mut text = String::with_capacity(TEXT_CAPACITY);
+        let printed = PRINTER.print_timestamp(&self.to_jiff(), &mut text);
+        printed.map_err(ser::Error::custom)?;
+        to.serialize_str(&text)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Compares a file with the descriptions of its tables: unknown keys, missing keys, values of the
 //! wrong kind.
 
-use super::problem::{ConfigProblem, ProblemReport};
+use super::problem::ConfigProblem;
 use super::redact::is_secret;
+use super::report::ProblemReport;
 use super::suggest::{did_you_mean, nearest};
 use super::table::{FILE, KeySpec, QUOTA, RULE, TableSpec, ValueKind, is_quota_table, quoted_list};
 use super::tree::{ConfigKey, ConfigValue, Setting, shortened};
@@ -13,13 +14,17 @@ pub(super) fn check(root: &Setting<'_>, report: &mut ProblemReport) {
 }
 
 fn check_value(setting: &Setting<'_>, kind: ValueKind, report: &mut ProblemReport) {
+    if let (Some(kind), ConfigValue::List(items)) = (kind.item(), &setting.node.value) {
+        if items.is_empty() && matches!(kind, ValueKind::Quota) {
+            report.push(wrong_kind(setting, ValueKind::Quotas, "an empty list"));
+        }
+        for item in setting.items() {
+            check_value(&item, kind, report);
+        }
+        return;
+    }
     match (kind, &setting.node.value) {
         (ValueKind::Table(spec), ConfigValue::Table(_)) => check_table(setting, spec, report),
-        (ValueKind::Tables(spec), ConfigValue::List(_)) => {
-            for item in setting.items() {
-                check_value(&item, ValueKind::Table(spec), report);
-            }
-        }
         (ValueKind::Quota | ValueKind::Quotas, ConfigValue::Table(_)) => {
             check_table(setting, &QUOTA, report);
         }
@@ -31,36 +36,13 @@ fn check_value(setting: &Setting<'_>, kind: ValueKind, report: &mut ProblemRepor
             };
             check_table(setting, spec, report);
         }
-        (ValueKind::Quotas | ValueKind::RuleOrQuotas, ConfigValue::List(items)) => {
-            if items.is_empty() {
-                report.push(wrong_kind(setting, ValueKind::Quotas, "an empty list"));
-            }
-            for item in setting.items() {
-                check_value(&item, ValueKind::Quota, report);
-            }
-        }
-        (ValueKind::Texts(what) | ValueKind::TextOrTexts(what), ConfigValue::List(_)) => {
-            for item in setting.items() {
-                check_value(&item, ValueKind::Text(what), report);
-            }
-        }
-        (ValueKind::Choices(choices), ConfigValue::List(_)) => {
-            for item in setting.items() {
-                check_value(&item, ValueKind::Choice(choices), report);
-            }
-        }
-        (ValueKind::Outcomes, ConfigValue::List(_)) => {
-            for item in setting.items() {
-                if !matches!(
-                    item.node.value,
-                    ConfigValue::Text(_) | ConfigValue::Whole(_)
-                ) {
-                    let kind = ValueKind::Text(
-                        "a status code such as `429`, or a class such as `\"5xx\"`",
-                    );
-                    report.push(wrong_kind(&item, kind, &item.node.value.shown()));
-                }
-            }
+        (ValueKind::ChoiceOrTexts(choices, _), ConfigValue::Text(text))
+            if !choices.contains(&text.as_str()) =>
+        {
+            let problem = wrong_kind(setting, kind, &setting.node.value.shown());
+            let help = did_you_mean(text, choices.iter().copied());
+            let brackets = || Some(format!("put it in brackets: [{text:?}]"));
+            report.push(problem.with_help(help.or_else(brackets)));
         }
         (ValueKind::Choice(choices), ConfigValue::Text(text))
             if !choices.contains(&text.as_str()) =>
@@ -72,8 +54,10 @@ fn check_value(setting: &Setting<'_>, kind: ValueKind, report: &mut ProblemRepor
             ValueKind::Text(_)
             | ValueKind::Choice(_)
             | ValueKind::TextOrTexts(_)
+            | ValueKind::ChoiceOrTexts(..)
             | ValueKind::Time
             | ValueKind::Outcomes
+            | ValueKind::Status
             | ValueKind::Quota
             | ValueKind::Quotas
             | ValueKind::RuleOrQuotas,
@@ -82,7 +66,7 @@ fn check_value(setting: &Setting<'_>, kind: ValueKind, report: &mut ProblemRepor
         | (ValueKind::Time, ConfigValue::Time(_))
         | (ValueKind::Whole(_), ConfigValue::Whole(0..))
         | (ValueKind::Number(_), ConfigValue::Whole(_) | ConfigValue::Number(_))
-        | (ValueKind::Outcomes, ConfigValue::Whole(_))
+        | (ValueKind::Outcomes | ValueKind::Status, ConfigValue::Whole(_))
         | (ValueKind::Flag, ConfigValue::Flag(_)) => {}
         (_, value) => {
             let problem = wrong_kind(setting, kind, &value.shown());

@@ -1,6 +1,6 @@
 //! Compiles the policy of a file, and reports its errors with their positions.
 
-use super::problem::ProblemReport;
+use super::report::ProblemReport;
 use super::suggest::did_you_mean;
 use super::tree::Setting;
 use crate::error::ValidationError;

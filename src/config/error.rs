@@ -5,9 +5,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::problem::{ConfigProblem, ProblemReport};
+use super::problem::ConfigProblem;
 use super::redact;
 use super::render;
+use super::report::ProblemReport;
 use super::tree::SpanOrigin;
 
 /// All problems of a policy file.
@@ -28,7 +29,7 @@ use super::tree::SpanOrigin;
 ///  --> policy.toml:3:1
 ///   |
 /// 3 | anonymus = \"100/hour\"
-///   | ^^^^^^^^ expected `authenticated`, `anonymous`, `preflight` or `preflight_quota`
+///   | ^^^^^^^^ expected `authenticated`, `anonymous`, `everyone`, `preflight` or `preflight_quota`
 ///   |
 ///   = help: did you mean `anonymous`?");
 /// ```

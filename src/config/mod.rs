@@ -1,7 +1,7 @@
 //! Policy files in TOML or JSON.
 //!
 //! A policy file sets limits for one installation, and changes them while the service runs, without
-//! a new release. It has all settings of a [`Policy`] except closures:
+//! a new release. It has all settings of a [`Policy`](crate::policy::Policy) except closures:
 //!
 //! ```
 //! use tollgate::config::Config;
@@ -193,7 +193,7 @@
 //!   | ^^^
 //!   |
 //!   = note: expected `route`, `name`, `category`, `global`, `limit`, `algorithm`, `per`, `scale`, \
-//!     `tiers`, `count`, `cost`, `message`, `suggestion`, `on_store_failure` or `mode`
+//!     `tiers`, `count`, `cost`, `message`, `suggestion`, `on_store_failure`, `mode` or `quiet`
 //!   = help: did you mean `per`?");
 //! ```
 //!
@@ -208,12 +208,14 @@ mod context;
 mod environment;
 mod error;
 mod layer;
+mod parsed;
 mod problem;
 mod redact;
 #[cfg(test)]
 mod reference;
 mod reload;
 mod render;
+mod report;
 mod schema;
 mod source;
 mod suggest;
@@ -222,148 +224,8 @@ mod table;
 mod tree;
 mod watch;
 
-use std::fmt;
-use std::path::PathBuf;
-
 pub use self::error::ConfigError;
+pub use self::parsed::Config;
 pub use self::problem::ConfigProblem;
-use self::problem::ProblemReport;
 pub use self::schema::schema;
 pub use self::source::Source;
-use self::table::FileSettings;
-use self::tree::Setting;
-use crate::headers::HeaderStyle;
-use crate::identity::ClientIp;
-use crate::pipeline::LayerOverrides;
-use crate::policy::{Policy, PolicyBuilder};
-
-/// Checked settings of a policy file; see [the module](self).
-pub struct Config {
-    source: Source,
-    rules: PolicyBuilder,
-    policy: Policy,
-    /// Identity sources and headers of the file.
-    overrides: LayerOverrides,
-    key_files: Vec<PathBuf>,
-    /// Hash of the contents of the file, to detect changes.
-    fingerprint: u64,
-}
-
-impl Config {
-    /// Reads a file: JSON if its name ends in `.json`, else TOML. The `TOLLGATE_` variables
-    /// of the process override its settings.
-    pub fn from_file(path: impl Into<PathBuf>) -> Result<Self, ConfigError> {
-        Source::file(path).read()
-    }
-
-    /// Reads a text in TOML, like a file.
-    pub fn from_toml(text: impl Into<String>) -> Result<Self, ConfigError> {
-        Source::toml(text).read()
-    }
-
-    /// Reads a text in JSON, like a file.
-    pub fn from_json(text: impl Into<String>) -> Result<Self, ConfigError> {
-        Source::json(text).read()
-    }
-
-    /// Parses and checks a text. Syntax errors are reported alone, all other problems together.
-    fn of_text(source: &Source, name: &str, text: &str) -> Result<Self, ConfigError> {
-        let mut report = ProblemReport::default();
-        let parsed = source.syntax().parse(text);
-        let mut root = match parsed {
-            Ok(root) => root,
-            Err(problems) => {
-                report.extend(problems);
-                return Err(ConfigError::new(name, text, report));
-            }
-        };
-        let context = source.context();
-        environment::apply(&mut root, context, &mut report);
-        let root = Setting::root(&root);
-        check::check(&root, &mut report);
-        let FileSettings {
-            policy,
-            overrides,
-            key_files,
-        } = table::read(&root, context, &mut report);
-        let rules = source.adjusted(policy);
-        let policy = if report.is_full() {
-            None
-        } else {
-            compile::compile(rules.clone(), &root, &mut report)
-        };
-        if report.is_empty() && !has_limits(&rules) {
-            report.push(no_limits());
-        }
-        match policy {
-            Some(policy) if report.is_empty() => Ok(Self {
-                source: source.clone(),
-                rules,
-                policy,
-                overrides,
-                key_files,
-                fingerprint: 0,
-            }),
-            _ => Err(ConfigError::new(name, text, report).with_key_files(key_files)),
-        }
-    }
-
-    /// Returns the source, which can be read again.
-    pub const fn source(&self) -> &Source {
-        &self.source
-    }
-
-    /// Returns the rules as a builder.
-    pub const fn policy(&self) -> &PolicyBuilder {
-        &self.rules
-    }
-
-    /// Returns which rate limit headers responses have.
-    #[must_use]
-    pub fn headers(&self) -> HeaderStyle {
-        self.overrides.style.unwrap_or_default()
-    }
-
-    /// Returns how the client IP is determined, if the file sets it.
-    #[must_use]
-    pub const fn client_ip(&self) -> Option<&ClientIp> {
-        self.overrides.client_ip.as_ref()
-    }
-
-    /// Sets the hash of the contents of the file.
-    const fn with_fingerprint(mut self, fingerprint: u64) -> Self {
-        self.fingerprint = fingerprint;
-        self
-    }
-
-    /// Returns the compiled policy, without the other settings of the file.
-    #[must_use]
-    pub fn into_policy(self) -> Policy {
-        self.policy
-    }
-}
-
-/// Returns whether the policy has a rule that can count requests.
-fn has_limits(rules: &PolicyBuilder) -> bool {
-    let global = rules.authenticated.is_some() || rules.anonymous.is_some();
-    global || !rules.endpoints.is_empty() || !rules.rules.is_empty()
-}
-
-fn no_limits() -> ConfigProblem {
-    ConfigProblem::new("the file has no limits")
-        .with_expected("`[global]`, `[[endpoints]]` or `[[rules]]`")
-        .with_help(Some(
-            "to set no limit explicitly: [global] authenticated = \"unlimited\"".to_owned(),
-        ))
-}
-
-/// Shows the rules, but no keys or secrets.
-impl fmt::Debug for Config {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config")
-            .field("source", &self.source)
-            .field("policy", &self.policy)
-            .field("headers", &self.headers())
-            .finish_non_exhaustive()
-    }
-}

@@ -97,6 +97,18 @@ impl Origin for PolicyFile {
         Ok(config.into_change())
     }
 
+    fn read_if(&self, contents: &Contents) -> Option<Result<Change, ReloadError>> {
+        let before = self.last().clone();
+        let is_same = || contents_of(&before.files) == *contents;
+        // Compared again after the read: a write may have begun in between.
+        let read = is_same().then(|| Origin::read(self));
+        if read.is_some() && is_same() {
+            return read;
+        }
+        *self.last() = before;
+        None
+    }
+
     fn files(&self) -> Vec<PathBuf> {
         self.last().files.clone()
     }
@@ -133,4 +145,32 @@ fn contents_of(files: &[PathBuf]) -> Contents {
         Ok(fingerprint_of(&bytes))
     };
     Contents(files.iter().map(contents).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A write may begin after the watch has found a file unchanged, and before the file is read. Then half
+    /// of the new file was loaded.
+    #[test]
+    fn file_that_changes_before_it_is_read_is_not_loaded() {
+        let directory = std::env::temp_dir().join(format!("tollgate-if-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("limits.toml");
+        let write = |limit: &str| fs::write(&path, format!("[global]\nanonymous = \"{limit}\"\n"));
+        write("10/hour").unwrap();
+        let file = PolicyFile::of(&Config::from_file(&path).unwrap()).unwrap();
+        let read = file.contents_when_read();
+        write("20/hour").unwrap();
+        let found = file.contents();
+        write("30/hour").unwrap();
+        assert!(file.read_if(&found).is_none());
+        // It still counts as a change.
+        assert_eq!(file.contents_when_read(), read);
+        let found = file.contents();
+        assert!(file.read_if(&found).is_some_and(|read| read.is_ok()));
+        assert_eq!(file.contents_when_read(), found);
+        fs::remove_dir_all(&directory).unwrap();
+    }
 }

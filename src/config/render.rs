@@ -73,13 +73,14 @@ pub(super) fn render(error: &ConfigErrorInner, coloured: bool) -> String {
 }
 
 fn group<'a>(error: &'a ConfigErrorInner, lines: &Lines, problem: &'a ConfigProblem) -> Group<'a> {
-    let title = match problem.path() {
-        "" => problem.message().to_owned(),
-        path => format!("{path}: {}", problem.message()),
+    let title = match problem.path.as_str() {
+        "" => problem.message.clone(),
+        path => format!("{path}: {}", problem.message),
     };
     let mut group = Group::with_title(Level::ERROR.primary_title(title));
     let expected = problem
-        .expected()
+        .expected
+        .as_ref()
         .map(|expected| format!("expected {expected}"));
     let (label, note) = match expected {
         Some(long) if long.len() > WIDEST_LABEL || problem.span.is_none() => (None, Some(long)),
@@ -109,7 +110,7 @@ fn group<'a>(error: &'a ConfigErrorInner, lines: &Lines, problem: &'a ConfigProb
     if let Some(note) = note {
         group = group.element(Level::NOTE.message(note));
     }
-    match problem.help() {
+    match problem.help.as_deref() {
         Some(help) => group.element(Level::HELP.message(help)),
         None => group,
     }

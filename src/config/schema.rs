@@ -88,7 +88,16 @@ fn kind(kind: ValueKind) -> Value {
         ValueKind::TextOrTexts(_) => {
             json!({ "anyOf": [{ "type": "string" }, list(&json!({ "type": "string" }), 0)] })
         }
+        ValueKind::ChoiceOrTexts(choices, _) => {
+            json!({ "anyOf": [{ "enum": choices }, list(&json!({ "type": "string" }), 0)] })
+        }
         ValueKind::Outcomes => json!({ "$ref": "#/$defs/outcomes" }),
+        ValueKind::Status => json!({
+            "anyOf": [
+                { "type": "integer", "minimum": 100, "maximum": 599 },
+                { "type": "string", "pattern": "^[1-5]([0-9]{2}|xx)$" },
+            ],
+        }),
         ValueKind::Quota => json!({ "$ref": "#/$defs/quota" }),
         ValueKind::Quotas => json!({ "$ref": "#/$defs/quotas" }),
         ValueKind::RuleOrQuotas => json!({ "anyOf": [{ "$ref": "#/$defs/quotas" }, table(&RULE)] }),
@@ -115,12 +124,7 @@ fn quota() -> Value {
 }
 
 fn outcomes() -> Value {
-    let status = json!({
-        "anyOf": [
-            { "type": "integer", "minimum": 100, "maximum": 599 },
-            { "type": "string", "pattern": "^[1-5]([0-9]{2}|xx)$" },
-        ],
-    });
+    let status = kind(ValueKind::Status);
     let named = json!({ "enum": ["all", "success", "failure"] });
     json!({ "anyOf": [named, status, list(&status, 1)] })
 }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::ConfigError;
-use super::problem::{ConfigProblem, ProblemReport};
+use super::problem::ConfigProblem;
+use super::report::ProblemReport;
 use super::syntax::Syntax;
 use super::tree::SourceSpan;
 use super::{Config, context::ReadContext};
@@ -37,8 +38,8 @@ use crate::policy::PolicyBuilder;
 #[must_use]
 pub struct Source {
     from: From,
-    syntax: Syntax,
-    context: ReadContext,
+    pub(super) syntax: Syntax,
+    pub(super) context: ReadContext,
     adjust: Option<Arc<Adjust>>,
 }
 
@@ -141,8 +142,9 @@ impl Source {
         };
         // Some editors write a byte order mark at the start.
         let plain = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let config = Config::of_text(self, &name, plain)?;
-        Ok(config.with_fingerprint(fingerprint_of(text.as_bytes())))
+        let mut config = Config::of_text(self, &name, plain)?;
+        config.fingerprint = fingerprint_of(text.as_bytes());
+        Ok(config)
     }
 
     /// Returns the name in messages.
@@ -152,14 +154,6 @@ impl Source {
             (From::Text(_), Syntax::Toml) => "policy.toml".to_owned(),
             (From::Text(_), Syntax::Json) => "policy.json".to_owned(),
         }
-    }
-
-    pub(super) const fn syntax(&self) -> Syntax {
-        self.syntax
-    }
-
-    pub(super) const fn context(&self) -> &ReadContext {
-        &self.context
     }
 
     pub(super) fn adjusted(&self, policy: PolicyBuilder) -> PolicyBuilder {

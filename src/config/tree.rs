@@ -302,9 +302,9 @@ impl<'a> Setting<'a> {
 
     /// Follows the path of a [`ValidationError`](crate::error::ValidationError) as far as the tree
     /// has it. Returns the setting and the rest of the path. Names may contain dots.
-    pub(super) fn follow(self, way: &str) -> (Self, &str) {
+    pub(super) fn follow(self, path: &str) -> (Self, &str) {
         let mut here = self;
-        let mut rest = way;
+        let mut rest = path;
         while !rest.is_empty() {
             let next = if let Some(inside) = rest.strip_prefix('[') {
                 inside.split_once(']').and_then(|(index, rest)| {
@@ -312,10 +312,10 @@ impl<'a> Setting<'a> {
                     Some((item, rest))
                 })
             } else {
-                let way = rest.strip_prefix('.').unwrap_or(rest);
+                let name_and_rest = rest.strip_prefix('.').unwrap_or(rest);
                 let ends = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
                 let named = here.entries().filter_map(|(key, setting)| {
-                    let rest = way.strip_prefix(key.name.as_str())?;
+                    let rest = name_and_rest.strip_prefix(key.name.as_str())?;
                     ends(rest).then_some((setting, rest))
                 });
                 named.min_by_key(|(_, rest)| rest.len())

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
@@ -15,7 +14,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::error::ReloadError;
 use crate::layer::RateLimitLayer;
-use crate::pipeline::{Origin, RequestPipeline};
+use crate::pipeline::{Contents, Origin, RequestPipeline};
 use crate::sync::locked;
 
 /// Interval at which the files are compared even without an event: not every file system sends
@@ -76,21 +75,22 @@ struct FileWatch {
     origin: Arc<dyn Origin>,
     /// Receives a message after each event that may be a change.
     events: Receiver<()>,
-    replaced: Arc<Replaced>,
+    renamed: Arc<Renamed>,
+    /// How paths lead to the files, in the order of the files.
+    paths: Vec<LinkedPath>,
     /// `None` if the system sends no events.
     watcher: Option<RecommendedWatcher>,
     watched: BTreeSet<PathBuf>,
 }
 
-/// Whether a watched file, or a link to it, was replaced by a rename.
+/// New names of renames since the last check: of files, and of links to them.
 #[derive(Debug, Default)]
-struct Replaced {
-    /// Names of the files and of the links that lead to them.
-    names: Mutex<BTreeSet<OsString>>,
-    flag: AtomicBool,
-}
+struct Renamed(Mutex<BTreeSet<OsString>>);
 
-impl Replaced {
+impl Renamed {
+    /// Names that are kept. If there are more, a file counts as written in place.
+    const CAPACITY: usize = 1_000;
+
     fn observe(&self, event: &notify::Result<Event>) {
         let Ok(event) = event else {
             return;
@@ -101,23 +101,32 @@ impl Replaced {
             return;
         }
         // Of two paths, the last is the new name.
-        let name = event.paths.last().and_then(|path| path.file_name());
-        if name.is_some_and(|name| locked(&self.names).contains(name)) {
-            self.flag.store(true, Ordering::SeqCst);
+        if let Some(name) = event.paths.last().and_then(|path| path.file_name()) {
+            let mut names = locked(&self.0);
+            if names.len() < Self::CAPACITY {
+                names.insert(name.to_owned());
+            }
         }
     }
 
-    fn take(&self) -> bool {
-        self.flag.swap(false, Ordering::SeqCst)
+    fn take(&self) -> BTreeSet<OsString> {
+        std::mem::take(&mut locked(&self.0))
     }
+}
+
+/// A file that differs from what was last read, until it is complete.
+#[derive(Clone, Copy, Debug, Default)]
+struct Settling {
+    is_replaced: bool,
+    unchanged_for: Duration,
 }
 
 impl FileWatch {
     fn new(pipeline: Weak<RequestPipeline>, origin: Arc<dyn Origin>) -> Self {
         // One message is enough: the thread compares all files.
         let (sender, events) = mpsc::sync_channel(1);
-        let replaced = Arc::new(Replaced::default());
-        let observer = Arc::clone(&replaced);
+        let renamed = Arc::new(Renamed::default());
+        let observer = Arc::clone(&renamed);
         let watcher = notify::recommended_watcher(move |event| {
             if may_change(&event) {
                 observer.observe(&event);
@@ -128,26 +137,26 @@ impl FileWatch {
             pipeline,
             origin,
             events,
-            replaced,
+            renamed,
+            paths: Vec::new(),
             watcher: watcher.ok(),
             watched: BTreeSet::new(),
         };
-        watch.follow();
+        watch.watch_directories();
         watch
     }
 
     fn run(mut self) {
         loop {
-            let has_changed = self.has_changed();
+            let changed = self.changed();
             let Some(pipeline) = self.pipeline.upgrade() else {
                 return;
             };
-            if has_changed {
-                // Problems are logged, and are part of the status.
-                let _ = pipeline.reload();
+            if let Some(contents) = changed {
+                pipeline.reload_if(&contents);
             }
             drop(pipeline);
-            self.follow();
+            self.watch_directories();
             match self.events.recv_timeout(POLL_INTERVAL) {
                 // Limits the work in a directory with many events.
                 Ok(()) => thread::sleep(SETTLE_INTERVAL),
@@ -157,54 +166,70 @@ impl FileWatch {
         }
     }
 
-    /// Returns whether the files differ from what was last read, and are complete: replaced by a
-    /// rename, or unchanged for [`UNCHANGED_FOR`].
-    fn has_changed(&self) -> bool {
+    /// Returns the contents of the files if they differ from what was last read, and each file that differs
+    /// is complete: replaced by a rename, or unchanged for [`UNCHANGED_FOR`].
+    fn changed(&self) -> Option<Contents> {
         let mut waited = Duration::ZERO;
-        let mut unchanged_for = Duration::ZERO;
         // Taken before the files are read, so that a rename after that is seen in the next round.
-        let mut is_replaced = self.replaced.take();
+        let mut renamed = self.renamed.take();
         let mut found = self.origin.contents();
+        let mut files = vec![Settling::default(); found.0.len()];
         loop {
-            if found == self.origin.contents_when_read() || waited > LONGEST_WAIT {
-                return false;
+            let read = self.origin.contents_when_read();
+            if found == read || waited > LONGEST_WAIT {
+                return None;
             }
-            let is_readable = found.0.iter().all(Result::is_ok);
-            if (is_replaced && is_readable) || unchanged_for >= UNCHANGED_FOR {
-                return true;
+            let mut is_complete = true;
+            for (index, file) in files.iter_mut().enumerate() {
+                file.is_replaced |= self.is_renamed(index, &renamed);
+                let is_readable = found.0[index].is_ok();
+                is_complete &= found.0.get(index) == read.0.get(index)
+                    || file.is_replaced && is_readable
+                    || file.unchanged_for >= UNCHANGED_FOR;
+            }
+            if is_complete {
+                return Some(found);
             }
             thread::sleep(SETTLE_INTERVAL);
             waited += SETTLE_INTERVAL;
             while self.events.try_recv().is_ok() {}
-            let was_replaced = self.replaced.take();
+            renamed = self.renamed.take();
             let again = self.origin.contents();
-            if again == found {
-                is_replaced |= was_replaced;
-                unchanged_for += SETTLE_INTERVAL;
-            } else {
-                // A write after the rename: the file is not complete any more.
-                is_replaced = was_replaced;
-                unchanged_for = Duration::ZERO;
-                found = again;
+            if again.0.len() != files.len() {
+                // Another thread has read a policy with other key files.
+                return None;
             }
+            for (index, file) in files.iter_mut().enumerate() {
+                if again.0[index] == found.0[index] {
+                    file.unchanged_for += SETTLE_INTERVAL;
+                } else {
+                    // A write after the rename: the file is not complete any more.
+                    *file = Settling::default();
+                }
+            }
+            found = again;
         }
+    }
+
+    /// Returns whether the file, or a link that leads to it, has one of these names.
+    fn is_renamed(&self, index: usize, names: &BTreeSet<OsString>) -> bool {
+        let linked = self.paths.get(index);
+        linked.is_some_and(|linked| linked.names.iter().any(|name| names.contains(name)))
     }
 
     /// Watches the directories of the files and of the links to them. A watch on the file itself
     /// would end with its replacement.
-    fn follow(&mut self) {
+    fn watch_directories(&mut self) {
         let Some(watcher) = &mut self.watcher else {
             return;
         };
-        let ways: Vec<Way> = self
-            .origin
-            .files()
+        let files = self.origin.files();
+        self.paths = files.iter().map(|file| LinkedPath::to(file)).collect();
+        let directories = self
+            .paths
             .iter()
-            .map(|file| Way::to(file))
-            .collect();
-        let names = ways.iter().flat_map(|way| way.names.iter().cloned());
-        *locked(&self.replaced.names) = names.collect();
-        let wanted: BTreeSet<PathBuf> = ways.into_iter().flat_map(|way| way.directories).collect();
+            .flat_map(|linked| linked.directories.iter());
+        let wanted: BTreeSet<PathBuf> = directories.cloned().collect();
         for gone in self.watched.difference(&wanted) {
             let _ = watcher.unwatch(gone);
         }
@@ -238,7 +263,7 @@ const fn may_change(event: &notify::Result<Event>) -> bool {
 
 /// How a path leads to a file.
 #[derive(Debug, Default)]
-struct Way {
+struct LinkedPath {
     /// Directories in which something happens if the file is replaced: its own, and those of the
     /// links that lead to it.
     directories: Vec<PathBuf>,
@@ -246,32 +271,32 @@ struct Way {
     names: Vec<OsString>,
 }
 
-impl Way {
+impl LinkedPath {
     fn to(file: &Path) -> Self {
         /// More links than this are a cycle.
         const MOST_LINKS: usize = 16;
 
-        let mut way = Self::default();
+        let mut linked = Self::default();
         let mut path = file.to_owned();
         for _ in 0..MOST_LINKS {
-            way.names.extend(path.file_name().map(OsStr::to_owned));
+            linked.names.extend(path.file_name().map(OsStr::to_owned));
             let parent = match path.parent() {
                 Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
                 _ => PathBuf::from("."),
             };
             // The swap of a link to a directory happens in the directory above.
             if let (Ok(_), Some(above)) = (fs::read_link(&parent), parent.parent()) {
-                way.names.extend(parent.file_name().map(OsStr::to_owned));
-                way.directories.push(above.to_owned());
+                linked.names.extend(parent.file_name().map(OsStr::to_owned));
+                linked.directories.push(above.to_owned());
             }
             let next = fs::read_link(&path).map(|target| parent.join(target));
-            way.directories.push(parent);
+            linked.directories.push(parent);
             match next {
                 Ok(target) => path = target,
                 Err(_) => break,
             }
         }
-        way
+        linked
     }
 }
 
@@ -281,7 +306,7 @@ mod tests {
     use crate::config::Config;
     use crate::config::reload::PolicyFile;
 
-    /// The thread once reacted to the events of its own reads, and kept half a core busy.
+    /// Bug: the thread reacted to the events of its own reads, and used half a core.
     #[test]
     fn comparing_files_causes_no_event() {
         let directory = std::env::temp_dir().join(format!("tollgate-look-{}", std::process::id()));
@@ -291,14 +316,14 @@ mod tests {
         let origin = PolicyFile::of(&Config::from_file(&path).unwrap()).unwrap();
         let watch = FileWatch::new(Weak::new(), Arc::new(origin));
         for _ in 0..10 {
-            assert!(!watch.has_changed());
+            assert_eq!(watch.changed(), None);
         }
         let event = watch.events.recv_timeout(Duration::from_millis(200));
         assert_eq!(event, Err(RecvTimeoutError::Timeout));
 
         fs::write(&path, "[global]\nanonymous = \"20/hour\"\n").unwrap();
         assert_eq!(watch.events.recv_timeout(Duration::from_secs(20)), Ok(()));
-        assert!(watch.has_changed());
+        assert!(watch.changed().is_some());
         fs::remove_dir_all(&directory).unwrap();
     }
 }

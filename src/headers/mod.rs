@@ -71,7 +71,7 @@ use crate::usage::{Outcome, Usage};
 pub use self::quota_name::QuotaName;
 #[cfg(feature = "client")]
 pub use self::read::{Limits, read_retry_after};
-pub use self::style::{HeaderSet, HeaderStyle, IetfDraft, ResetStyle};
+pub use self::style::{HeaderSet, HeaderStyle, ResetStyle};
 
 /// Usage of one quota of a request, with the name of the quota.
 #[derive(Clone, Copy, Debug)]
@@ -192,9 +192,7 @@ pub fn annotate<'a>(
         legacy::write(headers, report, style.reset());
     }
     if style.has_ietf() {
-        match style.draft() {
-            IetfDraft::Draft11 => ietf::write(headers, report, visible),
-        }
+        ietf::write(headers, report, visible);
     }
 }
 

@@ -6,7 +6,7 @@ use http::HeaderValue;
 
 use super::{ietf, number_value};
 use crate::error::ValidationError;
-use crate::key::{Counter, MAX_WHO, is_plain, policy_name};
+use crate::key::{Counter, MAX_LABEL, is_plain, policy_name};
 use crate::quota::{Quota, Window};
 
 /// Name of a quota, `user:secrets:1h` (dimension, rule, window), with the header values that do not
@@ -36,18 +36,18 @@ pub struct QuotaName {
 }
 
 impl QuotaName {
-    /// Creates a name. `who` is the dimension that is counted per (`user`, `ip`, `tenant`, … or
+    /// Creates a name. `label` is the dimension that is counted per (`user`, `ip`, `tenant`, … or
     /// `all`): 1 to 64 visible ASCII characters without quotes and backslashes.
-    pub fn new(who: &str, counter: &Counter, quota: &Quota) -> Result<Self, ValidationError> {
-        if !Self::can_name(who) {
-            let shown: String = who.chars().take(MAX_WHO).collect();
+    pub fn new(label: &str, counter: &Counter, quota: &Quota) -> Result<Self, ValidationError> {
+        if !Self::can_name(label) {
+            let shown: String = label.chars().take(MAX_LABEL).collect();
             return Err(ValidationError::new(
                 "dimension name",
                 shown.escape_debug(),
                 "1 to 64 visible ASCII characters, without quotes and backslashes",
             ));
         }
-        let name = policy_name(who, counter.rule(), quota);
+        let name = policy_name(label, counter.rule(), quota);
         let value = |text: &[u8]| {
             HeaderValue::from_bytes(text)
                 .map_err(|_| ValidationError::new("policy name", &name, "visible ASCII characters"))
@@ -63,9 +63,9 @@ impl QuotaName {
         })
     }
 
-    /// Returns whether `who` can be the first part of a name.
-    pub(crate) fn can_name(who: &str) -> bool {
-        is_plain(who, MAX_WHO)
+    /// Returns whether `label` can be the first part of a name.
+    pub(crate) fn can_name(label: &str) -> bool {
+        is_plain(label, MAX_LABEL)
     }
 
     /// Returns the name: `user:secrets:1h`.

@@ -1,9 +1,6 @@
 //! Selection and format of rate-limit headers.
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::error::ValidationError;
+use crate::error::named;
 
 /// Sets of headers that responses have.
 ///
@@ -49,47 +46,17 @@ pub enum ResetStyle {
     DeltaSeconds,
 }
 
-/// Version of the IETF draft. Later versions can change the format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum IetfDraft {
-    /// draft-ietf-httpapi-ratelimit-headers-11.
-    #[default]
-    Draft11,
-}
+named!(HeaderSet, "header set" {
+    Legacy => "legacy",
+    Ietf => "ietf",
+    Both => "both",
+    None => "none",
+});
 
-/// Implements `FromStr` and `Display` with the names that policy files use.
-macro_rules! named {
-    ($type:ident, $field:literal, $expected:literal, $($variant:ident => $name:literal),+) => {
-        impl FromStr for $type {
-            type Err = ValidationError;
-
-            fn from_str(text: &str) -> Result<Self, ValidationError> {
-                match text {
-                    $($name => Ok(Self::$variant),)+
-                    other => Err(ValidationError::new($field, other, $expected)),
-                }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $(Self::$variant => $name,)+
-                })
-            }
-        }
-    };
-}
-
-named! {
-    HeaderSet, "header set", "legacy, ietf, both or none",
-    Legacy => "legacy", Ietf => "ietf", Both => "both", None => "none"
-}
-named! {
-    ResetStyle, "reset style", "unix-seconds or delta-seconds",
-    UnixSeconds => "unix-seconds", DeltaSeconds => "delta-seconds"
-}
+named!(ResetStyle, "reset style" {
+    UnixSeconds => "unix-seconds",
+    DeltaSeconds => "delta-seconds",
+});
 
 /// Settings of rate-limit headers.
 ///
@@ -105,7 +72,6 @@ named! {
 pub struct HeaderStyle {
     set: HeaderSet,
     reset: ResetStyle,
-    draft: IetfDraft,
 }
 
 impl HeaderStyle {
@@ -115,7 +81,6 @@ impl HeaderStyle {
         Self {
             set,
             reset: ResetStyle::UnixSeconds,
-            draft: IetfDraft::Draft11,
         }
     }
 
@@ -123,13 +88,6 @@ impl HeaderStyle {
     #[must_use]
     pub const fn with_reset(mut self, reset: ResetStyle) -> Self {
         self.reset = reset;
-        self
-    }
-
-    /// Sets the version of the IETF draft.
-    #[must_use]
-    pub const fn with_draft(mut self, draft: IetfDraft) -> Self {
-        self.draft = draft;
         self
     }
 
@@ -143,12 +101,6 @@ impl HeaderStyle {
     #[must_use]
     pub const fn reset(self) -> ResetStyle {
         self.reset
-    }
-
-    /// Returns the version of the IETF draft.
-    #[must_use]
-    pub const fn draft(self) -> IetfDraft {
-        self.draft
     }
 
     pub(crate) const fn is_none(self) -> bool {

@@ -126,6 +126,14 @@ impl Identify for ApiKey {
             Verification::Any => Identified::known(identity_of(&digest(key))),
         }
     }
+
+    fn dimension(&self) -> &str {
+        Identity::API_KEY
+    }
+
+    fn description(&self) -> String {
+        format!("API key in `{}`", self.name)
+    }
 }
 
 fn digest(key: &[u8]) -> [u8; 32] {

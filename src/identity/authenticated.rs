@@ -66,6 +66,10 @@ impl Identify for Authenticated {
     fn identify(&self, context: &IdentifyContext<'_>) -> Identified {
         (self.find)(&context.head()).map_or(Identified::Absent, Identified::known_shared)
     }
+
+    fn description(&self) -> String {
+        "request extension".to_owned()
+    }
 }
 
 impl fmt::Debug for Authenticated {

@@ -66,6 +66,18 @@ impl Chain {
         self.sources.len()
     }
 
+    /// Returns the dimension of each source.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn dimensions(&self) -> impl Iterator<Item = &str> {
+        self.sources.iter().map(Identify::dimension)
+    }
+
+    /// Returns the sources, in their order.
+    #[cfg(feature = "admin")]
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &dyn Identify> {
+        self.sources.iter().map(|source| &**source)
+    }
+
     /// Whether the chain is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -115,6 +127,11 @@ impl Identify for Chain {
 
     fn is_token_source(&self) -> bool {
         self.sources.iter().any(Identify::is_token_source)
+    }
+
+    fn description(&self) -> String {
+        let sources = self.sources.iter().map(Identify::description);
+        sources.collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
 use http::HeaderName;
+use ipnet::IpNet;
 
 use super::forwarded_header::ForwardedHeader;
 use super::nat64::Nat64;
@@ -136,6 +137,21 @@ impl ClientIp {
         nearest.map(|hop| (hop, false))
     }
 
+    /// Returns the name of a forwarding header of a request that is ignored because no proxy is
+    /// trusted.
+    pub(crate) fn ignored_header(&self, head: &RequestHead<'_>) -> Option<HeaderName> {
+        let names = ForwardedHeader::NAMES
+            .iter()
+            .map(|name| HeaderName::from_static(name));
+        let mut names = names.filter(|_| self.trusted.is_none());
+        names.find(|name| head.headers().contains_key(name))
+    }
+
+    /// Returns a trusted network that is half of the internet or more.
+    pub(crate) fn trusted_part_of_internet(&self) -> Option<IpNet> {
+        self.trusted.part_of_internet()
+    }
+
     /// Returns the IPv4 address that a mapped or NAT64 address stands for, else the address
     /// itself.
     #[inline]
@@ -174,13 +190,13 @@ const fn mask(prefix: u32) -> u128 {
 }
 
 /// Settings of a [`ClientIp`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct ClientIpBuilder {
     trusted_proxies: Vec<String>,
     trust_all: bool,
     header: ForwardedHeader,
-    ipv6_prefix: u32,
+    ipv6_prefix: Option<u32>,
     nat64_prefixes: Vec<String>,
 }
 
@@ -206,7 +222,7 @@ impl ClientIpBuilder {
 
     /// Sets how many bits of an IPv6 address identify one client, 1 to 128. Default: 64.
     pub const fn ipv6_prefix(mut self, bits: u32) -> Self {
-        self.ipv6_prefix = bits;
+        self.ipv6_prefix = Some(bits);
         self
     }
 
@@ -250,8 +266,9 @@ impl ClientIpBuilder {
                     .map(|network| nat64.fold_network(network)),
             );
         }
-        if !(1..=128).contains(&self.ipv6_prefix) {
-            let error = ValidationError::new("IPv6 prefix", self.ipv6_prefix, "1 to 128 bits");
+        let ipv6_prefix = self.ipv6_prefix.unwrap_or(Self::IPV6_PREFIX);
+        if !(1..=128).contains(&ipv6_prefix) {
+            let error = ValidationError::new("IPv6 prefix", ipv6_prefix, "1 to 128 bits");
             errors.push(error.at("ipv6_prefix"));
         }
         errors.or(ClientIp {
@@ -262,21 +279,9 @@ impl ClientIpBuilder {
             },
             header: self.header,
             name: self.header.into(),
-            ipv6_mask: mask(self.ipv6_prefix),
+            ipv6_mask: mask(ipv6_prefix),
             nat64,
         })
-    }
-}
-
-impl Default for ClientIpBuilder {
-    fn default() -> Self {
-        Self {
-            trusted_proxies: Vec::new(),
-            trust_all: false,
-            header: ForwardedHeader::default(),
-            ipv6_prefix: Self::IPV6_PREFIX,
-            nat64_prefixes: Vec::new(),
-        }
     }
 }
 

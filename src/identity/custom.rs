@@ -47,6 +47,10 @@ impl Identify for Custom {
     fn identify(&self, context: &IdentifyContext<'_>) -> Identified {
         (self.identify)(&context.head()).map_or(Identified::Absent, Identified::known)
     }
+
+    fn description(&self) -> String {
+        "closure".to_owned()
+    }
 }
 
 impl fmt::Debug for Custom {

@@ -62,9 +62,9 @@ const fn is_obfuscated(byte: u8) -> bool {
 ///
 /// Elements are cut at every comma and pairs at every semicolon, also inside quotes: a quote
 /// that is never closed must not swallow what a proxy appends. So what is cut may be the tail
-/// of a quoted string, whose text the client chose: `host="evil,for=6.6.6.6;x="`. It ends with
-/// a quote that nothing in it opens, because a proxy that quotes puts a backslash before every
-/// quote. That is why all pairs have to be well formed, not only the one that is looked for.
+/// of a quoted string, whose text the client chose: `host="evil,for=6.6.6.6;x="`. Such a tail ends
+/// with a quote that it does not open, because proxies escape quotes inside of quotes. Its last pair is
+/// therefore malformed, and the whole element is rejected.
 pub(super) fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     if element.len() > MAX_ELEMENT {
         return None;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address() {
+    fn invalid_addresses_are_rejected() {
         for text in [
             "",
             " ",

@@ -1,11 +1,8 @@
 //! The header in which proxies name the client: [`ForwardedHeader`].
 
-use std::fmt;
-use std::str::FromStr;
-
 use http::HeaderName;
 
-use crate::error::ValidationError;
+use crate::error::named;
 
 /// Header in which proxies pass on the client IP.
 ///
@@ -33,52 +30,16 @@ pub enum ForwardedHeader {
     TrueClientIp,
 }
 
-impl ForwardedHeader {
-    const ALL: [Self; 5] = [
-        Self::XForwardedFor,
-        Self::Forwarded,
-        Self::XRealIp,
-        Self::CfConnectingIp,
-        Self::TrueClientIp,
-    ];
-
-    /// The name of the header, in lower case.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::XForwardedFor => "x-forwarded-for",
-            Self::Forwarded => "forwarded",
-            Self::XRealIp => "x-real-ip",
-            Self::CfConnectingIp => "cf-connecting-ip",
-            Self::TrueClientIp => "true-client-ip",
-        }
-    }
-}
-
-impl fmt::Display for ForwardedHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+named!(ForwardedHeader, "forwarding header", trim, to_ascii_lowercase {
+    XForwardedFor => "x-forwarded-for",
+    Forwarded => "forwarded",
+    XRealIp => "x-real-ip",
+    CfConnectingIp => "cf-connecting-ip",
+    TrueClientIp => "true-client-ip",
+});
 
 impl From<ForwardedHeader> for HeaderName {
     fn from(header: ForwardedHeader) -> Self {
-        Self::from_static(header.as_str())
-    }
-}
-
-/// The name of the header, in upper or lower case.
-impl FromStr for ForwardedHeader {
-    type Err = ValidationError;
-
-    fn from_str(text: &str) -> Result<Self, ValidationError> {
-        let named = |header: &Self| header.as_str().eq_ignore_ascii_case(text.trim());
-        Self::ALL.into_iter().find(named).ok_or_else(|| {
-            ValidationError::new(
-                "forwarding header",
-                text,
-                "x-forwarded-for, forwarded, x-real-ip, cf-connecting-ip or true-client-ip",
-            )
-        })
+        Self::from_static(header.name())
     }
 }

@@ -1,5 +1,7 @@
 //! Why a credential is not accepted: [`InvalidReason`].
 
+use crate::error::named;
+
 /// Why a source does not accept a credential.
 ///
 /// Callers never see the reason. It is a field of the DEBUG event `rate_limit_token_refused` and
@@ -8,7 +10,7 @@
 /// ```
 /// use tollgate::identity::InvalidReason;
 ///
-/// assert_eq!(InvalidReason::NotYetValid.as_str(), "not-yet-valid");
+/// assert_eq!(InvalidReason::NotYetValid.name(), "not-yet-valid");
 /// assert!(InvalidReason::Signature.is_charged());
 /// assert!(!InvalidReason::Expired.is_charged());
 /// ```
@@ -44,25 +46,6 @@ pub enum InvalidReason {
 }
 
 impl InvalidReason {
-    /// Returns the name of the reason in events and metrics.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Expired => "expired",
-            Self::NotYetValid => "not-yet-valid",
-            Self::KeysUnavailable => "keys-unavailable",
-            Self::Claims => "claims",
-            Self::Signature => "signature",
-            Self::Algorithm => "algorithm",
-            Self::UnknownKey => "unknown-key",
-            Self::Issuer => "issuer",
-            Self::Audience => "audience",
-            Self::Malformed => "malformed",
-            Self::ApiKey => "api-key",
-            Self::Custom => "custom",
-        }
-    }
-
     /// Whether such a credential is wrong, and therefore charged to the client's
     /// [`failed_auth_quota`](crate::RateLimitLayerBuilder::failed_auth_quota).
     ///
@@ -76,3 +59,18 @@ impl InvalidReason {
         )
     }
 }
+
+named!(InvalidReason {
+    Expired => "expired",
+    NotYetValid => "not-yet-valid",
+    KeysUnavailable => "keys-unavailable",
+    Claims => "claims",
+    Signature => "signature",
+    Algorithm => "algorithm",
+    UnknownKey => "unknown-key",
+    Issuer => "issuer",
+    Audience => "audience",
+    Malformed => "malformed",
+    ApiKey => "api-key",
+    Custom => "custom",
+});

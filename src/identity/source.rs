@@ -1,5 +1,10 @@
 //! The trait of identity sources: [`Identify`], its context and its result.
 
+#![cfg_attr(
+    not(feature = "jwt"),
+    expect(dead_code, reason = "only the source of tokens registers any")
+)]
+
 use std::cell::RefCell;
 use std::fmt;
 use std::net::IpAddr;
@@ -25,6 +30,19 @@ pub trait Identify: fmt::Debug + Send + Sync + 'static {
     /// of different users is [ambiguous](Identified::Ambiguous).
     fn is_token_source(&self) -> bool {
         false
+    }
+
+    /// Returns the usual [primary dimension](Identity::primary) of the identities of this source.
+    /// Metrics of quotas per caller exist with 0 for this dimension before the first request.
+    /// Default: `user`.
+    fn dimension(&self) -> &str {
+        Identity::USER
+    }
+
+    /// Returns what this source reads, for operators: ``API key in `x-api-key` ``. Contains no secret.
+    /// Default: `custom source`.
+    fn description(&self) -> String {
+        "custom source".to_owned()
     }
 }
 
@@ -86,6 +104,14 @@ impl<I: Identify + ?Sized> Identify for Arc<I> {
     fn is_token_source(&self) -> bool {
         (**self).is_token_source()
     }
+
+    fn dimension(&self) -> &str {
+        (**self).dimension()
+    }
+
+    fn description(&self) -> String {
+        (**self).description()
+    }
 }
 
 /// No source: every caller is unauthenticated.
@@ -107,7 +133,6 @@ pub struct IdentifyContext<'a> {
 #[derive(Default)]
 struct TokenRegistry<'a> {
     /// Distinct values in the order in which they were found.
-    #[cfg(feature = "jwt")]
     found: [Option<FoundToken<'a>>; MAX_TOKENS],
     /// Whether a token source has returned an authenticated identity.
     has_user: bool,
@@ -116,12 +141,9 @@ struct TokenRegistry<'a> {
     other: Option<InvalidReason>,
     /// Number of calls that have recorded a reason.
     rejection_count: usize,
-    #[cfg(not(feature = "jwt"))]
-    of: std::marker::PhantomData<&'a [u8]>,
 }
 
 /// A token, and the combined result of the sources that have verified it so far.
-#[cfg(feature = "jwt")]
 struct FoundToken<'a> {
     text: &'a [u8],
     is_accepted: bool,
@@ -131,11 +153,9 @@ struct FoundToken<'a> {
 }
 
 /// The most distinct tokens that are verified for one request.
-#[cfg(feature = "jwt")]
 pub(super) const MAX_TOKENS: usize = 4;
 
 /// State of a token when a source finds it.
-#[cfg(feature = "jwt")]
 pub(super) enum Registered {
     /// It must be verified. Contains its index.
     New(usize),
@@ -176,7 +196,6 @@ impl<'a> IdentifyContext<'a> {
     }
 
     /// Returns the index of a registered token.
-    #[cfg(feature = "jwt")]
     pub(super) fn token_index(&self, token: &[u8]) -> Option<usize> {
         let tokens = self.tokens.borrow();
         let mut found = tokens.found.iter().map_while(Option::as_ref);
@@ -184,7 +203,6 @@ impl<'a> IdentifyContext<'a> {
     }
 
     /// Registers a token that was found in the request.
-    #[cfg(feature = "jwt")]
     pub(super) fn register_token(&self, token: &'a [u8]) -> Registered {
         let mut tokens = self.tokens.borrow_mut();
         for (index, entry) in tokens.found.iter_mut().enumerate() {
@@ -206,7 +224,6 @@ impl<'a> IdentifyContext<'a> {
     }
 
     /// Records that a source has accepted a registered token.
-    #[cfg(feature = "jwt")]
     pub(super) fn accept_token(&self, index: usize) {
         if let Some(found) = &mut self.tokens.borrow_mut().found[index] {
             found.is_accepted = true;
@@ -219,7 +236,6 @@ impl<'a> IdentifyContext<'a> {
     }
 
     /// Records why a source has not accepted a registered token.
-    #[cfg(feature = "jwt")]
     pub(super) fn reject_token(&self, index: usize, reason: InvalidReason) {
         let mut tokens = self.tokens.borrow_mut();
         tokens.rejection_count += 1;
@@ -247,19 +263,11 @@ impl<'a> IdentifyContext<'a> {
     /// Returns why no credential was accepted: the first reason that is charged, else the first.
     pub(super) fn rejected(&self) -> Option<InvalidReason> {
         let tokens = self.tokens.borrow();
-        #[cfg(feature = "jwt")]
-        let of_tokens = {
-            let found = tokens.found.iter().flatten();
-            let found = found.filter(|found| !found.is_accepted);
-            let reasons = found.filter_map(|found| found.rejected);
-            reasons.fold(None, |known, reason| Some(worse(known, reason)))
-        };
-        #[cfg(not(feature = "jwt"))]
-        let of_tokens = None;
-        match (of_tokens, tokens.other) {
-            (known, Some(reason)) => Some(worse(known, reason)),
-            (known, None) => known,
-        }
+        let found = tokens.found.iter().flatten();
+        let found = found.filter(|found| !found.is_accepted);
+        let reasons = found.filter_map(|found| found.rejected);
+        let reasons = reasons.chain(tokens.other);
+        reasons.fold(None, |known, reason| Some(worse(known, reason)))
     }
 
     /// Whether a token source has returned an authenticated identity.

@@ -53,4 +53,8 @@ impl Identify for UserIdHeader {
             _ => Identified::Invalid(InvalidReason::Custom),
         }
     }
+
+    fn description(&self) -> String {
+        format!("user in `{}`, set by a gateway", self.name)
+    }
 }

@@ -1,6 +1,7 @@
 //! Builder of a [`RateLimitLayer`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
@@ -16,7 +17,7 @@ use crate::observe::{Alerts, Pseudonyms, TelemetrySettings};
 use crate::pipeline::{LayerOverrides, OnInvalid, Origin, PipelineConfig, RequestPipeline};
 use crate::policy::Policy;
 use crate::quota::IntoQuota;
-use crate::response::{Auto, Denial, Render, render_with};
+use crate::response::{Denial, Render, render_with};
 use crate::store::{MemoryStore, Store};
 use crate::tier::TierResolver;
 
@@ -32,7 +33,6 @@ pub struct RateLimitLayerBuilder {
     resolver: Option<TierResolver>,
     store: Option<Arc<dyn Store>>,
     clock: Option<Arc<dyn Clock>>,
-    renderer: Arc<dyn Render>,
     inserts_extensions: bool,
     origin: Option<Arc<dyn Origin>>,
     telemetry: TelemetrySettings,
@@ -49,7 +49,6 @@ impl RateLimitLayerBuilder {
             resolver: None,
             store: None,
             clock: None,
-            renderer: Arc::new(<Auto>::default()),
             inserts_extensions: false,
             origin: None,
             telemetry: TelemetrySettings::default(),
@@ -144,9 +143,18 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// Sets the renderer of denials; see [`response`](crate::response). Default: [`Auto`].
+    /// Sets the renderer of denials; see [`response`](crate::response). Default: [`Auto`](crate::response::Auto).
     pub fn render(mut self, renderer: impl Render) -> Self {
-        self.renderer = Arc::new(renderer);
+        self.code.renderer = Some(Arc::new(renderer));
+        self
+    }
+
+    /// Adds a random time of up to `max` to the `Retry-After` of denials by a quota, so that clients
+    /// that were denied together do not come back together. Default: none.
+    ///
+    /// The body and the message have the same wait. `X-RateLimit-Reset` and `reset_at` do not change.
+    pub fn retry_after_jitter(mut self, max: Duration) -> Self {
+        self.code.retry_after_jitter = Some(max);
         self
     }
 
@@ -169,16 +177,17 @@ impl RateLimitLayerBuilder {
     }
 
     /// Inserts the [`Decision`](crate::Decision) and a [`Charge`](crate::Charge) into the extensions of
-    /// admitted requests, where the axum extractors find them. Default: off, because it costs two
-    /// allocations per request.
+    /// admitted requests. The axum extractors, `DenialResponder` among them, read them there. Default: off,
+    /// because it costs two allocations per request.
     pub fn insert_extensions(mut self) -> Self {
         self.inserts_extensions = true;
         self
     }
 
-    /// Sets the conditions of [alerts](RateLimitLayer::on_alert); see [`Alerts`] for the defaults.
+    /// Sets the thresholds of [alerts](RateLimitLayer::on_alert). They win over those of a policy file. See
+    /// [`Alerts`] for the defaults.
     pub fn alerts(mut self, alerts: Alerts) -> Self {
-        self.telemetry.alerts = self.problems.note(alerts.checked()).unwrap_or_default();
+        self.code.alerts = self.problems.note(alerts.checked());
         self
     }
 
@@ -250,7 +259,6 @@ impl RateLimitLayerBuilder {
             code,
             file: self.file,
             resolver,
-            renderer: self.renderer,
             inserts_extensions: self.inserts_extensions,
             origin: self.origin,
             telemetry: self.telemetry,

@@ -4,6 +4,7 @@ mod builder;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tower_layer::Layer;
 
@@ -201,6 +202,43 @@ impl RateLimitLayer {
     }
 }
 
+/// Shutdown.
+impl RateLimitLayer {
+    /// Prepares the end of the process: refunds what the store has charged in advance
+    /// ([`Leased`](crate::store::Leased)), and waits for the replies to refunds that were sent. Takes
+    /// `deadline` at most. Call it after the last response.
+    ///
+    /// ```
+    /// # #[cfg(feature = "axum")] {
+    /// use std::time::Duration;
+    /// use axum::{Router, routing::get};
+    /// use tollgate::RateLimitLayer;
+    ///
+    /// async fn serve(
+    ///     listener: tokio::net::TcpListener,
+    ///     sigterm: impl Future<Output = ()> + Send + 'static,
+    /// ) -> Result<(), Box<dyn std::error::Error>> {
+    ///     let limits = RateLimitLayer::new("100/minute")?;
+    ///     let app = Router::new().route("/", get(|| async { "hello" })).layer(limits.clone());
+    ///     axum::serve(listener, app).with_graceful_shutdown(sigterm).await?;
+    ///     limits.shutdown(Duration::from_secs(1)).await?;
+    ///     Ok(())
+    /// }
+    /// # let _ = |listener| serve(listener, std::future::pending());
+    /// # }
+    /// ```
+    ///
+    /// Requests that arrive later are limited as before.
+    ///
+    /// # Errors
+    ///
+    /// A refund failed, or the deadline has expired. What is not refunded stays charged until its
+    /// window ends.
+    pub fn shutdown(&self, deadline: Duration) -> StoreFuture<(), Error> {
+        self.pipeline.shutdown(deadline)
+    }
+}
+
 /// Statistics and alerts.
 impl RateLimitLayer {
     /// Returns the statistics of this process: decisions by endpoint and quota, the callers with the
@@ -220,6 +258,25 @@ impl RateLimitLayer {
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.pipeline.statistics()
+    }
+
+    /// Updates all metrics to the present, also without requests: gauges of the last hour, the health
+    /// of the store, counters of a store in memory. Call it before metrics are rendered. Also
+    /// evaluates alerts.
+    ///
+    /// ```
+    /// # use tollgate::RateLimitLayer;
+    /// let limits = RateLimitLayer::new("100/minute")?;
+    /// let render = || String::new(); // for example `PrometheusHandle::render`
+    /// let metrics = move || {
+    ///     limits.refresh_metrics();
+    ///     render()
+    /// };
+    /// # metrics();
+    /// # Ok::<(), tollgate::ValidationErrors>(())
+    /// ```
+    pub fn refresh_metrics(&self) {
+        self.pipeline.refresh();
     }
 
     /// Calls a callback for every [`Alert`] when it begins and when it ends. Alerts that are firing are

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Limiter, LimiterShared};
 use crate::batch::MAX_CHECKS;
 use crate::clock::{Clock, SystemClock};
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 use crate::key::Counter;
 use crate::quota::{IntoQuota, Quota};
 use crate::store::{MemoryStore, Store};
@@ -59,33 +59,36 @@ impl LimiterBuilder {
     }
 
     /// Validates the settings and builds the limiter.
-    pub fn build(self) -> Result<Limiter, ValidationError> {
+    ///
+    /// # Errors
+    ///
+    /// All wrong settings, each with its path: `name`, `quota[1]`.
+    pub fn build(self) -> Result<Limiter, ValidationErrors> {
+        let mut errors = ValidationErrors::default();
         if self.quotas.is_empty() || self.quotas.len() > MAX_CHECKS {
-            return Err(ValidationError::new(
-                "number of quotas",
-                self.quotas.len(),
-                format!("1 to {MAX_CHECKS} for one limiter"),
-            ));
+            let expected = format!("1 to {MAX_CHECKS} for one limiter");
+            let error = ValidationError::new("number of quotas", self.quotas.len(), expected);
+            errors.push(error.at("quota"));
         }
         let mut counters: Vec<Counter> = Vec::with_capacity(self.quotas.len());
-        for quota in self.quotas {
-            let quota = quota?;
-            let counter = Counter::new(&self.name, quota)?;
-            if let Some(twin) = counters
-                .iter()
-                .find(|other| other.short_id() == counter.short_id())
-            {
-                return Err(ValidationError::new(
-                    "quota",
-                    quota,
-                    format!(
-                        "another window than `{}`, which is there already",
-                        twin.quota()
-                    ),
-                ));
+        for (index, quota) in self.quotas.into_iter().enumerate() {
+            let path = format!("quota[{index}]");
+            let Some(quota) = errors.note(quota.map_err(|error| error.at(&*path))) else {
+                continue;
+            };
+            let counter = Counter::new(&self.name, quota).map_err(|error| error.at("name"));
+            let Some(counter) = errors.note(counter) else {
+                continue;
+            };
+            let mut others = counters.iter();
+            if let Some(twin) = others.find(|other| other.short_id() == counter.short_id()) {
+                let twin = twin.quota();
+                let expected = format!("another window than `{twin}`, which is there already");
+                errors.push(ValidationError::new("quota", quota, expected).at(path));
             }
             counters.push(counter);
         }
+        errors.or(())?;
         let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         let clock = self.clock;
         let clock = clock.unwrap_or_else(|| Arc::new(SystemClock::new()));

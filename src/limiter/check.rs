@@ -13,7 +13,7 @@ use crate::decision::Decision;
 use crate::error::{Error, ValidationError};
 use crate::key::{OwnedSubject, Subject};
 use crate::quota::Quota;
-use crate::store::{self, StoreFuture, block_on};
+use crate::store::{self, OverrideStore, StoreFuture, block_on};
 use crate::usage::Usages;
 
 /// A check that has not been sent yet: set options, then `.await` it or [`wait`](CheckBuilder::wait).
@@ -124,7 +124,8 @@ impl<'a> CheckBuilder<'a> {
     }
 
     pub(super) fn send(&self) -> StoreFuture<Decision, Error> {
-        if let Some(loading) = self.loading_overrides() {
+        let overrides = self.limiter.override_store();
+        if let Some(loading) = self.loading_overrides(overrides) {
             fn send(check: &CheckBuilder<'_>) -> StoreFuture<Decision, Error> {
                 check.send()
             }
@@ -132,18 +133,24 @@ impl<'a> CheckBuilder<'a> {
         }
         let now = self.limiter.now();
         let mut first = None;
-        match self.effective_quotas(now, &mut first) {
+        match self.effective_quotas(overrides, now, &mut first) {
             Ok(quotas) => self.send_under(&quotas, now),
             Err(invalid) => StoreFuture::ready(Err(invalid.into())),
         }
     }
 
-    /// Returns the first load of the overrides if it is not done and this call depends on it.
+    /// Returns the first load of the overrides if it is not done and this call depends on it. What was used
+    /// is recorded in any case: it must be charged also if the future is dropped.
     #[inline]
-    pub(super) fn loading_overrides(&self) -> Option<StoreFuture<()>> {
-        let overrides = self.limiter.shared.store.overrides()?;
+    pub(super) fn loading_overrides(
+        &self,
+        overrides: Option<&dyn OverrideStore>,
+    ) -> Option<StoreFuture<()>> {
+        let overrides = overrides?;
         let is_loading = overrides.table().is_loading();
-        let waits = is_loading && matches!(self.replacement, Replacement::None);
+        let waits = is_loading
+            && matches!(self.replacement, Replacement::None)
+            && !matches!(self.operation, Operation::Record);
         waits.then(|| overrides.loaded())
     }
 
@@ -170,6 +177,7 @@ impl<'a> CheckBuilder<'a> {
     #[inline]
     pub(super) fn effective_quotas<'q>(
         &self,
+        overrides: Option<&dyn OverrideStore>,
         now: Timestamp,
         first: &'q mut Option<Quota>,
     ) -> Result<EffectiveQuotas<'q>, ValidationError>
@@ -178,7 +186,10 @@ impl<'a> CheckBuilder<'a> {
     {
         let counters = self.limiter.counters();
         match self.replacement {
-            Replacement::None => Ok(self.limiter.effective_quotas(&self.subject, now)),
+            Replacement::None => {
+                let limiter = self.limiter;
+                Ok(limiter.effective_quotas(overrides, &self.subject, now))
+            }
             Replacement::Amount(amount) => EffectiveQuotas::amount(counters, amount, first),
             Replacement::Quotas(quotas) => EffectiveQuotas::each(counters, quotas),
         }
@@ -210,13 +221,21 @@ impl<'a> CheckBuilder<'a> {
             cost,
             wall_offset: self.limiter.shared.wall_offset(),
         };
-        let windows = quotas.windows(self.limiter.counters());
+        let counters = self.limiter.counters();
         // Usages are large: read where they are if the store has answered.
         if let Some(Ok(usages)) = answer.as_ready() {
-            return StoreFuture::ready(conclusion.decision(usages, windows));
+            let usages = &*quotas.block_ends().apply(usages, conclusion.wall_offset);
+            let window = |index: usize| quotas.quota(index, &counters[index]).window_micros();
+            return StoreFuture::ready(conclusion.decision(usages, counters.len(), window));
         }
+        let windows = quotas.of(counters).map(|(_, quota)| quota.window_micros());
         let windows: SmallVec<[u64; MAX_CHECKS]> = windows.collect();
-        answer.map(move |usages| conclusion.decision(&usages?, windows.iter().copied()))
+        let block_ends = quotas.block_ends().clone();
+        answer.map(move |usages| {
+            let usages = usages?;
+            let usages = &*block_ends.apply(&usages, conclusion.wall_offset);
+            conclusion.decision(usages, windows.len(), |index| windows[index])
+        })
     }
 
     pub(super) const fn limiter(&self) -> &'a Limiter {
@@ -237,15 +256,16 @@ struct Conclusion {
 }
 
 impl Conclusion {
-    /// Returns the decision that follows from usages of quotas with these windows.
+    /// Returns the decision that follows from usages of `len` quotas, of which each has a window.
     #[inline]
     fn decision(
         self,
         usages: &Usages,
-        windows: impl ExactSizeIterator<Item = u64>,
+        len: usize,
+        window: impl Fn(usize) -> u64,
     ) -> Result<Decision, Error> {
-        store::expect_len(usages, windows.len())?;
-        let order = windows.map(|window| (0, u64::MAX - window));
+        store::expect_len(usages, len)?;
+        let order = |index| (0, u64::MAX - window(index));
         let decision = Decision::new(usages.at(), usages.live(), order);
         let charged = match self.operation {
             Operation::Check if decision.is_allowed() => self.cost,

@@ -11,15 +11,42 @@ use crate::clock::{self, Timestamp};
 use crate::error::ValidationError;
 use crate::key::{Counter, Subject};
 use crate::quota::Quota;
-use crate::store::{OverrideStore, Overrides};
+use crate::store::{AppliedOverride, OverrideStore, Overrides, overrides_in_use};
+use crate::usage::Usages;
 
 /// Quotas of one call: some in place of the limiter's first, the limiter's own for the other counters.
 #[derive(Clone, Debug)]
-pub(super) struct EffectiveQuotas<'a>(Cow<'a, [Quota]>);
+pub(super) struct EffectiveQuotas<'a> {
+    quotas: Cow<'a, [Quota]>,
+    block_ends: BlockEnds,
+}
+
+/// When the block of each counter ends, on the wall clock. Empty if none is blocked with an end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct BlockEnds(Vec<Option<Timestamp>>);
+
+impl BlockEnds {
+    /// Returns usages in which the checks of blocks that end are denied until then. `wall_offset`
+    /// converts the store's instants to wall-clock time.
+    #[inline]
+    pub(super) fn apply<'u>(&self, usages: &'u Usages, wall_offset: i64) -> Cow<'u, Usages> {
+        if self.0.is_empty() {
+            return Cow::Borrowed(usages);
+        }
+        usages.with_block_ends(|index| self.0.get(index).copied().flatten(), wall_offset)
+    }
+}
 
 impl<'a> EffectiveQuotas<'a> {
     /// The limiter's own.
-    pub(super) const OWN: Self = Self(Cow::Borrowed(&[]));
+    pub(super) const OWN: Self = Self::borrowed(&[]);
+
+    const fn borrowed(quotas: &'a [Quota]) -> Self {
+        Self {
+            quotas: Cow::Borrowed(quotas),
+            block_ends: BlockEnds(Vec::new()),
+        }
+    }
 
     /// Returns quotas with another amount of the first, which is stored in `first`.
     pub(super) fn amount(
@@ -28,7 +55,7 @@ impl<'a> EffectiveQuotas<'a> {
         first: &'a mut Option<Quota>,
     ) -> Result<Self, ValidationError> {
         let quota = first.insert(counters[0].quota().with_amount(amount)?);
-        Ok(Self(Cow::Borrowed(slice::from_ref(quota))))
+        Ok(Self::borrowed(slice::from_ref(quota)))
     }
 
     /// Returns quotas that a caller chose, one for each counter.
@@ -45,7 +72,7 @@ impl<'a> EffectiveQuotas<'a> {
         for (counter, quota) in counters.iter().zip(quotas) {
             Batch::new(&[Check::new(&all, counter).with_quota(quota)])?;
         }
-        Ok(Self(Cow::Borrowed(quotas)))
+        Ok(Self::borrowed(quotas))
     }
 
     /// Returns the quota of each counter.
@@ -54,48 +81,58 @@ impl<'a> EffectiveQuotas<'a> {
         &'q self,
         counters: &'q [Counter],
     ) -> impl ExactSizeIterator<Item = (&'q Counter, &'q Quota)> {
-        let replaced = &*self.0;
         let counters = counters.iter().enumerate();
-        counters.map(|(index, counter)| {
-            let quota = replaced.get(index).unwrap_or_else(|| counter.quota());
-            (counter, quota)
-        })
+        counters.map(|(index, counter)| (counter, self.quota(index, counter)))
     }
 
-    /// Returns the windows in microseconds, which rank usages with equally little left.
+    /// Returns the quota of the counter at `index`.
     #[inline]
-    pub(super) fn windows<'q>(
-        &'q self,
-        counters: &'q [Counter],
-    ) -> impl ExactSizeIterator<Item = u64> {
-        let quotas = self.of(counters);
-        quotas.map(|(_, quota)| quota.window_micros())
+    pub(super) fn quota<'q>(&'q self, index: usize, counter: &'q Counter) -> &'q Quota {
+        self.quotas.get(index).unwrap_or_else(|| counter.quota())
     }
 
     /// Copies borrowed quotas.
     pub(super) fn into_owned(self) -> EffectiveQuotas<'static> {
-        EffectiveQuotas(Cow::Owned(self.0.into_owned()))
+        EffectiveQuotas {
+            quotas: Cow::Owned(self.quotas.into_owned()),
+            block_ends: self.block_ends,
+        }
+    }
+
+    /// Returns when the blocks end.
+    #[inline]
+    pub(super) const fn block_ends(&self) -> &BlockEnds {
+        &self.block_ends
     }
 }
 
 impl Limiter {
+    /// Returns the overrides of the store, unless it has none. Until they have been loaded, it may have
+    /// some.
+    #[inline]
+    pub(super) fn override_store(&self) -> Option<&dyn OverrideStore> {
+        overrides_in_use(&*self.shared.store)
+    }
+
     /// Returns the quotas of a subject: those of the limiter, or those that were set at run time.
     #[inline]
     pub(super) fn effective_quotas(
         &self,
+        overrides: Option<&dyn OverrideStore>,
         subject: &Subject<'_>,
         now: Timestamp,
     ) -> EffectiveQuotas<'static> {
-        let overrides = self.shared.store.overrides().map(OverrideStore::table);
-        match overrides.filter(|overrides| overrides.may_have(subject)) {
-            Some(overrides) => {
+        let table = overrides.map(OverrideStore::table);
+        match table.filter(|table| table.may_have(subject)) {
+            Some(table) => {
                 let wall = clock::wall_at(&*self.shared.clock, now);
-                self.overridden_quotas(overrides, subject, wall)
+                self.overridden_quotas(table, subject, wall)
             }
             None => EffectiveQuotas::OWN,
         }
     }
 
+    #[cold]
     fn overridden_quotas(
         &self,
         overrides: &Overrides,
@@ -111,13 +148,21 @@ impl Limiter {
             let mut subjects = std::iter::once(subject).chain(named.map(Subject::named));
             subjects.find_map(|of| overrides.find(&of, counter.rule(), counter.quota(), wall))
         };
-        let found: SmallVec<[Option<Quota>; MAX_CHECKS]> =
+        let found: SmallVec<[Option<AppliedOverride>; MAX_CHECKS]> =
             self.counters().iter().map(set).collect();
         if found.iter().all(Option::is_none) {
             return EffectiveQuotas::OWN;
         }
         let own = self.counters().iter().map(|counter| *counter.quota());
-        let each = found.into_iter().zip(own);
-        EffectiveQuotas(each.map(|(set, own)| set.unwrap_or(own)).collect())
+        let each = found.iter().zip(own);
+        let quotas = each.map(|(set, own)| set.map_or(own, |set| set.quota));
+        let ends = found
+            .iter()
+            .map(|set| set.and_then(|set| set.blocked_until));
+        let has_end = ends.clone().any(|end| end.is_some());
+        EffectiveQuotas {
+            quotas: quotas.collect(),
+            block_ends: BlockEnds(if has_end { ends.collect() } else { Vec::new() }),
+        }
     }
 }

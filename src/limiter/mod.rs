@@ -5,19 +5,21 @@ mod check;
 mod effective_quotas;
 mod overrides;
 mod reserve;
+mod sweep;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::{self, Clock, Timestamp};
 use crate::decision::Decision;
-use crate::error::{Error, ValidationError};
+use crate::error::{Error, ValidationError, ValidationErrors};
 use crate::key::{Counter, Subject};
 use crate::quota::IntoQuota;
-use crate::store::{Store, StoreAdmin, StoreFuture, TimeSource, no_admin};
+use crate::store::{Store, StoreAdmin, StoreFuture, TimeSource, no_admin, shutdown_within};
 use crate::usage::Usages;
 
 pub use self::builder::LimiterBuilder;
@@ -51,10 +53,10 @@ pub use self::reserve::{Reservation, Reserve};
 ///     .quota("1000/hour")
 ///     .build()?;
 ///
-/// // Wait for a turn, for up to five seconds.
-/// let turn = outbound.check("all").until_ready(Duration::from_secs(5)).await?;
-/// if turn.is_denied() {
-///     println!("too busy, come back in {:?}", turn.retry_after());
+/// // Wait for the quota, for up to five seconds.
+/// let decision = outbound.check("all").until_ready(Duration::from_secs(5)).await?;
+/// if decision.is_denied() {
+///     println!("rate limited, retry in {:?}", decision.retry_after());
 /// }
 /// # Ok(())
 /// # }
@@ -84,7 +86,8 @@ impl LimiterShared {
 impl Limiter {
     /// Returns a limiter with one quota that counts in memory.
     pub fn new(quota: impl IntoQuota) -> Result<Self, ValidationError> {
-        Self::builder().quota(quota).build()
+        let limiter = Self::builder().quota(quota).build();
+        limiter.map_err(ValidationErrors::into_first)
     }
 
     /// Returns a builder.
@@ -152,10 +155,11 @@ impl Limiter {
     /// ```
     pub fn usages<'a>(&self, key: impl Into<Subject<'a>>) -> StoreFuture<Usages, Error> {
         let (subject, now) = (key.into(), self.now());
-        let quotas = self.effective_quotas(&subject, now);
+        let quotas = self.effective_quotas(self.override_store(), &subject, now);
         let offset = self.shared.wall_offset();
         let answer = self.with_batch(&subject, &quotas, 0, |store, batch| store.peek(batch, now));
-        answer.map(move |usages| Ok(usages?.offset_by(offset)))
+        let block_ends = quotas.block_ends().clone();
+        answer.map(move |usages| Ok(block_ends.apply(&usages?, offset).offset_by(offset)))
     }
 
     /// Refunds what `decision` has [`charged`](Decision::charged) `key`, as far as it still counts. Refund
@@ -182,7 +186,7 @@ impl Limiter {
         decision: Decision,
     ) -> StoreFuture<(), Error> {
         let subject = key.into();
-        let quotas = self.effective_quotas(&subject, self.now());
+        let quotas = self.effective_quotas(self.override_store(), &subject, self.now());
         let charged_at = decision.charged_at();
         self.refund_under(&subject, &quotas, decision.charged(), charged_at)
     }
@@ -211,10 +215,32 @@ impl Limiter {
     }
 
     /// Removes every expired counter and returns how many there were. Not needed for the memory store,
-    /// which sweeps with each request.
+    /// which sweeps with each request. At an interval: [`sweep_every`](Self::sweep_every).
     pub fn sweep(&self) -> StoreFuture<usize, Error> {
         let now = self.now();
         self.with_admin(|admin| admin.sweep(now))
+    }
+
+    /// Prepares the end of the process: refunds what the store has charged in advance
+    /// ([`Leased`](crate::store::Leased)), and waits for the replies to refunds that were sent. Takes
+    /// `deadline` at most. The limiter can still be used.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::Limiter;
+    ///
+    /// let limiter = Limiter::new("10/minute")?;
+    /// // … until SIGTERM, and until the last job is done.
+    /// limiter.shutdown(Duration::from_secs(1)).wait()?;
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A refund failed, or the deadline has expired. What is not refunded stays charged until its
+    /// window ends.
+    pub fn shutdown(&self, deadline: Duration) -> StoreFuture<(), Error> {
+        shutdown_within(&*self.shared.store, &self.shared.clock, deadline)
     }
 
     /// Returns the counters, in the order of the quotas.
@@ -238,6 +264,12 @@ impl Limiter {
         clock::now(&*self.shared.clock)
     }
 
+    /// Returns the time on the wall clock.
+    #[cfg(feature = "axum")]
+    pub(crate) fn wall_now(&self) -> Timestamp {
+        clock::wall_now(&*self.shared.clock)
+    }
+
     /// Calls `call` with a check for each counter of a subject.
     #[inline]
     fn with_batch<T>(
@@ -247,13 +279,20 @@ impl Limiter {
         cost: u64,
         call: impl FnOnce(&dyn Store, &Batch<'_>) -> StoreFuture<T>,
     ) -> StoreFuture<T> {
-        let mut checks = SmallVec::<[Check<'_>; MAX_CHECKS]>::new();
-        // Pushed, because `collect` takes 80 instructions for one check.
-        for (counter, quota) in quotas.of(self.counters()) {
-            let check = Check::new(subject, counter).with_quota(quota);
-            checks.push(check.with_cost(cost));
+        let check = |(counter, quota)| {
+            Check::new(subject, counter)
+                .with_quota(quota)
+                .with_cost(cost)
+        };
+        let store = &*self.shared.store;
+        let mut all = quotas.of(self.counters()).map(check);
+        if let (1, Some(only)) = (all.len(), all.next()) {
+            // Most limiters have one quota. A vector takes 40 instructions more.
+            return call(store, &Batch::from_plan(&[only]));
         }
-        call(&*self.shared.store, &Batch::from_plan(&checks))
+        let all: SmallVec<[Check<'_>; MAX_CHECKS]> =
+            quotas.of(self.counters()).map(check).collect();
+        call(store, &Batch::from_plan(&all))
     }
 
     /// Takes back a charge that was made at `charged_at` under these quotas.

@@ -61,13 +61,14 @@ impl<'a> Reserve<'a> {
 
     fn send(&self) -> StoreFuture<Reservation, Error> {
         let Self(check) = self;
-        if let Some(loading) = check.loading_overrides() {
+        let overrides = check.limiter().override_store();
+        if let Some(loading) = check.loading_overrides(overrides) {
             let reserve = |check: &CheckBuilder<'_>| Reserve(*check).send();
             return Completing::detached(check.send_after(loading, reserve));
         }
         let now = check.limiter().now();
         let mut first = None;
-        let quotas = match check.effective_quotas(now, &mut first) {
+        let quotas = match check.effective_quotas(overrides, now, &mut first) {
             Ok(quotas) => quotas,
             Err(invalid) => return StoreFuture::ready(Err(invalid.into())),
         };

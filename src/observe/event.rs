@@ -3,13 +3,14 @@
 use std::cell::LazyCell;
 
 use tracing::Level;
+use tracing::field::display;
 
 use super::log_sampler::Suppressed;
+use super::pseudonym::CallerNames;
 use super::truncate::{MAX_METHOD, MAX_TEXT, truncate};
-use super::{Alert, Exceeded, Rejected};
+use super::{Alert, Exceeded, Exempted, Rejected};
 use crate::clock::Timestamp;
 use crate::error::{ReloadError, StoreError};
-use crate::head::RequestHead;
 use crate::quota::Quota;
 
 pub(super) fn no_peer_address() {
@@ -23,7 +24,7 @@ pub(super) fn no_peer_address() {
 
 pub(super) fn unknown_tier(name: &str) {
     let tier = &*truncate(name, MAX_TEXT);
-    tracing::warn!(target: "tollgate", tier, "unknown tier, taken for the default one");
+    tracing::warn!(target: "tollgate", tier, "unknown tier, the default tier is used");
 }
 
 /// Returns whether events of denials are enabled.
@@ -49,21 +50,23 @@ pub(super) fn logs_allowed() -> bool {
 
 /// Logs a limit that was reached. The fields are computed only if the event is enabled.
 macro_rules! log_limit {
-    ($level:ident, $event:literal, $exceeded:expr, $identity:expr, $suppressed:expr) => {{
+    ($level:ident, $event:literal, $exceeded:expr, $caller:expr, $suppressed:expr) => {{
         let exceeded = LazyCell::new($exceeded);
         tracing::$level!(
             target: "tollgate",
-            policy = exceeded.policy,
+            identity = &*$caller.identity,
+            ip = $caller.ip.as_deref(),
             endpoint = &*truncate(exceeded.endpoint, MAX_TEXT),
             method = &*truncate(exceeded.head.method().as_str(), MAX_METHOD),
             limit = exceeded.limit,
+            actual_requests = exceeded.actual_requests(),
             used = exceeded.used,
-            window = exceeded.window,
+            window = exceeded.window.map(display),
+            policy = exceeded.policy,
             retry_after = exceeded.retry_after,
             request_id = exceeded.request_id,
-            identity = $identity,
-            untold = $suppressed.same,
-            untold_others = $suppressed.others,
+            suppressed = $suppressed.same,
+            suppressed_others = $suppressed.others,
             $event
         );
     }};
@@ -72,10 +75,10 @@ macro_rules! log_limit {
 /// Logs a denied request.
 pub(super) fn exceeded<'a>(
     exceeded: impl FnOnce() -> Exceeded<'a>,
-    identity: &str,
+    caller: &CallerNames,
     suppressed: Suppressed,
 ) {
-    log_limit!(warn, "rate_limit_exceeded", exceeded, identity, suppressed);
+    log_limit!(warn, "rate_limit_exceeded", exceeded, caller, suppressed);
 }
 
 /// Logs why a credential is not accepted.
@@ -86,10 +89,10 @@ pub(super) fn token_refused(reason: &'static str) {
 /// Logs the denial of a dry run.
 pub(super) fn would_exceed<'a>(
     exceeded: impl FnOnce() -> Exceeded<'a>,
-    identity: &str,
+    caller: &CallerNames,
     suppressed: Suppressed,
 ) {
-    log_limit!(info, "rate_limit_dry_run", exceeded, identity, suppressed);
+    log_limit!(info, "rate_limit_dry_run", exceeded, caller, suppressed);
 }
 
 /// Logs a request that is rejected before anything is counted.
@@ -102,8 +105,8 @@ pub(super) fn rejected(rejected: &Rejected<'_>, identity: &str, suppressed: Supp
         method = &*truncate(rejected.head.method().as_str(), MAX_METHOD),
         request_id = rejected.request_id,
         identity,
-        untold = suppressed.same,
-        untold_others = suppressed.others,
+        suppressed = suppressed.same,
+        suppressed_others = suppressed.others,
         "rate_limit_rejected"
     );
 }
@@ -112,16 +115,18 @@ pub(super) fn rejected(rejected: &Rejected<'_>, identity: &str, suppressed: Supp
 pub(super) fn warned(exceeded: &Exceeded<'_>, identity: &str, suppressed: Suppressed) {
     tracing::info!(
         target: "tollgate",
-        policy = exceeded.policy,
+        identity,
         endpoint = &*truncate(exceeded.endpoint, MAX_TEXT),
         method = &*truncate(exceeded.head.method().as_str(), MAX_METHOD),
+        remaining = exceeded.remaining(),
         limit = exceeded.limit,
+        percentage_remaining = exceeded.percentage_remaining(),
         used = exceeded.used,
-        remaining = exceeded.limit.saturating_sub(exceeded.used),
-        window = exceeded.window,
-        identity,
-        untold = suppressed.same,
-        untold_others = suppressed.others,
+        window = exceeded.window.map(display),
+        policy = exceeded.policy,
+        request_id = exceeded.request_id,
+        suppressed = suppressed.same,
+        suppressed_others = suppressed.others,
         "rate_limit_warning"
     );
 }
@@ -130,38 +135,36 @@ pub(super) fn warned(exceeded: &Exceeded<'_>, identity: &str, suppressed: Suppre
 pub(super) fn allowed(exceeded: &Exceeded<'_>, identity: &str) {
     tracing::debug!(
         target: "tollgate",
-        policy = exceeded.policy,
+        identity,
         endpoint = &*truncate(exceeded.endpoint, MAX_TEXT),
         method = &*truncate(exceeded.head.method().as_str(), MAX_METHOD),
+        remaining = exceeded.remaining(),
         limit = exceeded.limit,
         used = exceeded.used,
-        remaining = exceeded.limit.saturating_sub(exceeded.used),
-        window = exceeded.window,
-        identity,
+        window = exceeded.window.map(display),
+        policy = exceeded.policy,
         "rate_limit_allowed"
     );
 }
 
-/// Logs an exempt request. Exemptions of a caller, and maintenance, go to the audit target. `untold`
+/// Logs an exempt request. Exemptions of a caller, and maintenance, go to the audit target. `suppressed`
 /// is the number of events that were suppressed since the last one.
-pub(super) fn exempt(why: &'static str, is_audited: bool, untold: u64, head: &RequestHead<'_>) {
-    let endpoint = LazyCell::new(|| truncate(head.path(), MAX_TEXT));
-    let method = LazyCell::new(|| truncate(head.method().as_str(), MAX_METHOD));
-    if is_audited {
+pub(super) fn exempt(exempted: &Exempted<'_>, identity: &str, suppressed: u64) {
+    let (why, request_id) = (exempted.why, exempted.request_id);
+    let role = exempted.role.map(|role| truncate(role, MAX_TEXT));
+    let role = role.as_deref();
+    let endpoint = &*truncate(exempted.head.path(), MAX_TEXT);
+    let method = &*truncate(exempted.head.method().as_str(), MAX_METHOD);
+    if exempted.is_audited {
         tracing::info!(
             target: "tollgate::audit",
-            why,
-            endpoint = &**endpoint,
-            method = &**method,
-            untold,
+            why, identity, role, endpoint, method, request_id, suppressed,
             "rate_limit_exempt"
         );
     } else {
         tracing::debug!(
             target: "tollgate",
-            why,
-            endpoint = &**endpoint,
-            method = &**method,
+            why, identity, role, endpoint, method, request_id,
             "rate_limit_exempt"
         );
     }
@@ -172,8 +175,8 @@ pub(super) fn overridden(rule: &str, quota: Option<&Quota>, until: Option<Timest
     tracing::info!(
         target: "tollgate::audit",
         rule,
-        quota = quota.map(tracing::field::display),
-        until = until.map(tracing::field::display),
+        quota = quota.map(display),
+        until = until.map(display),
         "rate_limit_override"
     );
 }
@@ -182,7 +185,7 @@ pub(super) fn overridden(rule: &str, quota: Option<&Quota>, until: Option<Timest
 pub(super) fn maintenance(until: Option<Timestamp>) {
     tracing::info!(
         target: "tollgate::audit",
-        until = until.map(tracing::field::display),
+        until = until.map(display),
         "rate_limit_maintenance"
     );
 }
@@ -205,14 +208,14 @@ pub(super) fn store_failed(error: &StoreError, suppressed: u64) {
         target: "tollgate",
         error = error as &dyn std::error::Error,
         kind = error.kind().name(),
-        untold = suppressed,
+        suppressed,
         "rate_limit_store_failed"
     );
 }
 
 #[cold]
 pub(super) fn store_recovered(failing_for: u64, suppressed: u64) {
-    tracing::info!(target: "tollgate", failing_for, untold = suppressed, "rate_limit_store_recovered");
+    tracing::info!(target: "tollgate", failing_for, suppressed, "rate_limit_store_recovered");
 }
 
 /// Logs an alert that fires or is resolved.
@@ -220,17 +223,18 @@ pub(super) fn store_recovered(failing_for: u64, suppressed: u64) {
 pub(super) fn alert(alert: &Alert, identity: Option<&str>) {
     let (kind, severity) = (alert.kind.name(), alert.severity().name());
     let (value, threshold) = (alert.value, alert.threshold);
-    let says = tracing::field::display(alert);
+    let description = display(alert);
+    let addresses = alert.addresses.map(|addresses| addresses.count);
     if alert.is_firing() {
         tracing::warn!(
             target: "tollgate",
-            alert = kind, severity, value, threshold, identity, says,
+            alert = kind, severity, value, threshold, addresses, identity, description,
             "rate_limit_alert"
         );
     } else {
         tracing::info!(
             target: "tollgate",
-            alert = kind, severity, value, threshold, identity, says,
+            alert = kind, severity, value, threshold, addresses, identity, description,
             "rate_limit_alert_resolved"
         );
     }

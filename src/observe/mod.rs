@@ -16,6 +16,8 @@
 mod alert;
 mod counters;
 mod event;
+#[cfg(feature = "admin")]
+mod last_denial;
 mod log_sampler;
 mod metrics;
 mod pseudonym;
@@ -42,16 +44,19 @@ use crate::quota::Quota;
 use crate::sync::Mutex;
 
 use self::alert::AlertEvaluator;
-use self::counters::{CounterRegistry, StripedCounter};
+use self::counters::CounterRegistry;
 use self::log_sampler::LogSampler;
+use self::statistics::TotalCounters;
 use self::store_failures::StoreFailures;
+#[cfg(feature = "admin")]
+pub(crate) use self::violations::RecentDenial;
 use self::violations::{RetryTracker, Violations};
 
 pub use self::alert::{Alert, AlertKind, Alerts, Severity};
 pub(crate) use self::counters::DecisionCounters;
 pub use self::metrics::{METRICS, Metric, MetricKind, MetricLabel};
 pub(crate) use self::pseudonym::Pseudonyms;
-pub(crate) use self::request::{Allowed, Denied, Exceeded, Rejected};
+pub(crate) use self::request::{Allowed, Denied, Exceeded, Exempted, Rejected};
 pub use self::statistics::{
     Distinct, EndpointStatistics, Offender, PolicyStatistics, Retries, Statistics, StoreStatistics,
     TimeBucket, Totals,
@@ -62,7 +67,6 @@ pub(crate) use self::truncate::{MAX_TEXT, truncate};
 /// Settings of the layer's builder for [`Telemetry`].
 #[derive(Debug, Default)]
 pub(crate) struct TelemetrySettings {
-    pub(crate) alerts: Alerts,
     pub(crate) names: Pseudonyms,
     pub(crate) is_off: bool,
 }
@@ -76,10 +80,7 @@ pub(crate) struct Telemetry {
     enabled: bool,
     endpoints: CounterRegistry,
     policies: CounterRegistry,
-    exempt: StripedCounter,
-    uncounted: StripedCounter,
-    unavailable: AtomicU64,
-    invalid_credentials: AtomicU64,
+    totals: TotalCounters,
     /// When the next tick is due, in microseconds.
     next_tick_at: AtomicU64,
     /// Hashes callers under a random key, so that no caller can choose its hash.
@@ -96,9 +97,8 @@ pub(crate) struct Telemetry {
     store_failures: StoreFailures,
     #[cfg(feature = "metrics")]
     metrics: OnceLock<metrics::LayerMetrics>,
-    /// Evictions that the metric has counted.
     #[cfg(feature = "metrics")]
-    evictions: AtomicU64,
+    published: metrics::PublishedTotals,
     no_peer_address: AtomicBool,
     unknown_tiers: Mutex<HashSet<Box<str>>>,
 }
@@ -122,15 +122,12 @@ impl Telemetry {
             enabled: !settings.is_off,
             endpoints: CounterRegistry::default(),
             policies: CounterRegistry::default(),
-            exempt: StripedCounter::default(),
-            uncounted: StripedCounter::default(),
-            unavailable: AtomicU64::new(0),
-            invalid_credentials: AtomicU64::new(0),
+            totals: TotalCounters::default(),
             next_tick_at: AtomicU64::new(0),
             hasher: RandomState::new(),
             violations: Mutex::new(Violations::new(now)),
             retries: RetryTracker::default(),
-            alerts: Mutex::new(AlertEvaluator::new(settings.alerts)),
+            alerts: Mutex::new(AlertEvaluator::new()),
             names: settings.names,
             denials: LogSampler::new(Self::DENIAL_INTERVAL),
             warnings: LogSampler::new(Self::WARNING_INTERVAL),
@@ -141,7 +138,7 @@ impl Telemetry {
             #[cfg(feature = "metrics")]
             metrics: OnceLock::new(),
             #[cfg(feature = "metrics")]
-            evictions: AtomicU64::new(0),
+            published: metrics::PublishedTotals::default(),
             no_peer_address: AtomicBool::new(false),
             unknown_tiers: Mutex::default(),
         }
@@ -165,6 +162,15 @@ impl Telemetry {
             drop(metrics::PolicyMetrics::register(counters.name()));
         }
         counters
+    }
+
+    /// Registers the series of quotas before their first request, while there is
+    /// [room](CounterRegistry::has_room_in_advance).
+    #[cfg(feature = "metrics")]
+    pub(crate) fn register_policies<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        for name in names.take_while(|_| self.policies.has_room_in_advance()) {
+            self.policy(name);
+        }
     }
 }
 

@@ -9,7 +9,15 @@ use std::net::IpAddr;
 use sha2::{Digest, Sha256};
 
 use super::truncate::{MAX_TEXT, truncate};
+use crate::identity_types::Identity;
 use crate::key::{Subject, Value, ValueText};
+
+/// Names of one caller in an event.
+pub(super) struct CallerNames {
+    pub(super) identity: String,
+    /// Name of the client IP: `ip#9f86d081884c7d65`, or the address if names are plain.
+    pub(super) ip: Option<String>,
+}
 
 /// How callers are named in events.
 ///
@@ -55,6 +63,17 @@ impl Pseudonyms {
         match truncate(&name, MAX_TEXT) {
             Cow::Borrowed(_) => name,
             Cow::Owned(cut) => cut,
+        }
+    }
+
+    /// Returns the names of a caller and of its client IP.
+    pub(super) fn of_both(&self, caller: &Subject<'_>, ip: Option<IpAddr>) -> CallerNames {
+        CallerNames {
+            identity: self.of(caller),
+            ip: ip.map(|ip| match self {
+                Self::Plain => ip.to_canonical().to_string(),
+                Self::Keyed(_) => self.of(&Subject::named((Identity::IP, Value::Address(ip)))),
+            }),
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use std::hash::BuildHasher;
 use std::net::IpAddr;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::counters::{DecisionCounters, Stripe};
-use super::request::{Allowed, Denied, Exceeded, Rejected};
+use super::request::{Allowed, Denied, Exceeded, Exempted, Rejected};
+#[cfg(feature = "admin")]
+use super::violations::NewDenial;
 use super::violations::Violation;
 use super::{Telemetry, event};
 use crate::clock::Timestamp;
-use crate::head::RequestHead;
 use crate::identity_types::Identity;
 use crate::key::{Subject, Value};
 use crate::sync::lock;
@@ -79,15 +79,15 @@ impl Telemetry {
         event::logs_allowed() || warns && event::logs_warnings()
     }
 
-    /// Logs an allowed request, and its warning.
-    pub(crate) fn log_allowed(
+    /// Logs an allowed request, and its warning. `exceeded` is called only if an event is not suppressed.
+    pub(crate) fn log_allowed<'a>(
         &self,
         allowed: &Allowed<'_>,
         caller: &Subject<'_>,
-        exceeded: &Exceeded<'_>,
+        exceeded: impl Fn() -> Exceeded<'a>,
     ) {
         if event::logs_allowed() {
-            event::allowed(exceeded, &self.names.of(caller));
+            event::allowed(&exceeded(), &self.names.of(caller));
         }
         if allowed.warns
             && event::logs_warnings()
@@ -96,7 +96,7 @@ impl Telemetry {
                 self.warnings.sample(kind, allowed.now)
             }
         {
-            event::warned(exceeded, &self.names.of(caller), suppressed);
+            event::warned(&exceeded(), &self.names.of(caller), suppressed);
         }
     }
 
@@ -121,7 +121,8 @@ impl Telemetry {
         if is_logged {
             let kind = kind_of(caller_hash, denied.policy);
             if let Some(suppressed) = self.denials.sample(kind, denied.now) {
-                event::exceeded(exceeded, &self.names.of(&denied.caller), suppressed);
+                let names = self.names.of_both(&denied.caller, denied.address);
+                event::exceeded(exceeded, &names, suppressed);
             }
         }
     }
@@ -151,6 +152,13 @@ impl Telemetry {
             caller,
             caller_hash,
             address_hash,
+            #[cfg(feature = "admin")]
+            denial: NewDenial {
+                tier: denied.tier,
+                counter: denied.counter,
+                until: denied.until,
+                now: *now,
+            },
             now: *now,
         };
         lock(&self.violations).add(&violation);
@@ -165,6 +173,7 @@ impl Telemetry {
         &self,
         policy: &DecisionCounters,
         caller: &Subject<'_>,
+        address: Option<IpAddr>,
         now: Timestamp,
         exceeded: impl FnOnce() -> Exceeded<'a>,
     ) {
@@ -180,7 +189,8 @@ impl Telemetry {
         if event::logs_warnings() {
             let kind = kind_of(self.hash(caller), policy);
             if let Some(suppressed) = self.dry_runs.sample(kind, now) {
-                event::would_exceed(exceeded, &self.names.of(caller), suppressed);
+                let names = self.names.of_both(caller, address);
+                event::would_exceed(exceeded, &names, suppressed);
             }
         }
     }
@@ -201,32 +211,37 @@ impl Telemetry {
         }
     }
 
-    /// Counts and logs an exempt request.
-    pub(crate) fn exempt(&self, why: &'static str, is_audited: bool, head: &RequestHead<'_>) {
+    /// Counts an exempt request. Returns whether its event is enabled.
+    pub(crate) fn exempt(&self, why: &'static str, is_audited: bool) -> bool {
         self.count_exempt(why);
-        event::exempt(why, is_audited, 0, head);
+        if is_audited {
+            event::logs_audit()
+        } else {
+            event::logs_allowed()
+        }
     }
 
     /// Counts a request that is exempt because of maintenance. Its audit event is sampled: during
-    /// maintenance every request would leave one.
-    pub(crate) fn exempt_by_maintenance(
-        &self,
-        why: &'static str,
-        head: &RequestHead<'_>,
-        now: Timestamp,
-    ) {
+    /// maintenance every request would leave one. Returns `None` if it is suppressed or not enabled,
+    /// otherwise the number of events that were suppressed before it.
+    pub(crate) fn exempt_by_maintenance(&self, why: &'static str, now: Timestamp) -> Option<u64> {
         self.count_exempt(why);
-        if event::logs_audit()
-            && let Some(suppressed) = self.maintenance.sample(0, now)
-        {
-            event::exempt(why, true, suppressed.same, head);
+        if !event::logs_audit() {
+            return None;
         }
+        let suppressed = self.maintenance.sample(0, now)?;
+        Some(suppressed.same)
+    }
+
+    /// Logs an exempt request.
+    pub(crate) fn log_exempt(&self, exempted: &Exempted<'_>, suppressed: u64) {
+        event::exempt(exempted, &self.names.of(&exempted.caller), suppressed);
     }
 
     #[cfg_attr(not(feature = "metrics"), expect(unused_variables, reason = "a label"))]
     fn count_exempt(&self, why: &'static str) {
         if self.enabled {
-            self.exempt.increment();
+            self.totals.exempt.increment();
             #[cfg(feature = "metrics")]
             self.metrics().exempt.add(why, 1);
         }
@@ -235,14 +250,14 @@ impl Telemetry {
     /// Counts a request that no rule applies to, or that cannot be counted.
     pub(crate) fn uncounted(&self) {
         if self.enabled {
-            self.uncounted.increment();
+            self.totals.uncounted.increment();
         }
     }
 
     /// Counts a request that is rejected because the store is unavailable.
     #[cold]
     pub(crate) fn unavailable(&self) {
-        self.unavailable.fetch_add(1, Ordering::Relaxed);
+        self.totals.unavailable.increment();
         #[cfg(feature = "metrics")]
         self.metrics().unavailable.add("", 1);
     }
@@ -250,7 +265,7 @@ impl Telemetry {
     /// Counts and logs a request with a credential that is not accepted and without one that is.
     #[cold]
     pub(crate) fn invalid_credentials(&self, reason: &'static str) {
-        self.invalid_credentials.fetch_add(1, Ordering::Relaxed);
+        self.totals.invalid_credentials.increment();
         #[cfg(feature = "metrics")]
         self.metrics().invalid_credentials.add(reason, 1);
         event::token_refused(reason);
@@ -271,7 +286,7 @@ impl Telemetry {
         }
     }
 
-    fn hash(&self, subject: &Subject<'_>) -> u64 {
+    pub(super) fn hash(&self, subject: &Subject<'_>) -> u64 {
         match address_of(subject) {
             Some(address) => self.hash_of_address(address),
             None => self.hasher.hash_one(subject),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_epoch_there_is_nothing_before() {
+    fn total_at_the_epoch_counts_nothing_before() {
         let mut ring = StepRing::<3>::new(MINUTE);
         ring.add(Timestamp::EPOCH, 4);
         assert_eq!(ring.total(Timestamp::EPOCH), 4);

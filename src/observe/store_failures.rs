@@ -1,6 +1,6 @@
 //! Failures of the store, and events that are logged once.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::{Telemetry, event};
@@ -11,9 +11,11 @@ use crate::sync::{Mutex, MutexGuard, lock};
 /// Failures of the store.
 #[derive(Debug, Default)]
 pub(super) struct StoreFailures {
-    count: AtomicU64,
     /// Whether its last answer was an error.
     is_failing: AtomicBool,
+    /// Whether the store's health was degraded during the outage. Changed under the lock of the
+    /// outage.
+    is_reported: AtomicBool,
     outage: Mutex<Outage>,
 }
 
@@ -29,10 +31,6 @@ struct Outage {
 }
 
 impl StoreFailures {
-    pub(super) fn count(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
-    }
-
     pub(super) fn since(&self) -> Option<Timestamp> {
         lock(&self.outage).since
     }
@@ -69,7 +67,7 @@ impl Telemetry {
     }
 
     fn log_failure(&self, mut outage: MutexGuard<'_, Outage>, error: &StoreError, now: Timestamp) {
-        self.store_failures.count.fetch_add(1, Ordering::Relaxed);
+        self.totals.store_failures.increment();
         if now >= outage.silent_until {
             outage.silent_until = now.saturating_add(Self::STORE_FAILURE_INTERVAL);
             outage.is_logged = outage.since.is_some();
@@ -90,12 +88,34 @@ impl Telemetry {
         self.store_failures.is_failing.load(Ordering::Relaxed)
     }
 
+    /// Notes that the store's own health is degraded. Ignored if no outage is in progress: the store
+    /// may have recovered since its health was read.
+    #[cold]
+    pub(crate) fn store_reports_failure(&self) {
+        let outage = lock(&self.store_failures.outage);
+        if outage.since.is_some() {
+            self.store_failures
+                .is_reported
+                .store(true, Ordering::Relaxed);
+        }
+        drop(outage);
+    }
+
+    /// Returns whether the store's own health was degraded during this outage. If so, it also shows
+    /// the end.
+    pub(crate) fn has_store_reported_failure(&self) -> bool {
+        self.store_failures.is_reported.load(Ordering::Relaxed)
+    }
+
     /// Reports that the store answers again. Logs one event per outage that was logged.
     #[cold]
     pub(crate) fn store_recovered(&self, now: Timestamp) {
         let mut outage = lock(&self.store_failures.outage);
         self.store_failures
             .is_failing
+            .store(false, Ordering::Relaxed);
+        self.store_failures
+            .is_reported
             .store(false, Ordering::Relaxed);
         let Some(since) = outage.since.take() else {
             return;
@@ -150,5 +170,25 @@ impl Telemetry {
             drop(logged);
             event::unknown_tier(name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::TelemetrySettings;
+
+    #[test]
+    fn health_that_was_read_before_the_recovery_belongs_to_no_later_outage() {
+        let now = Timestamp::from_secs(1_735_689_600);
+        let telemetry = Telemetry::new(TelemetrySettings::default(), now);
+        let error = StoreError::new("connection refused");
+        telemetry.store_failed(&error, now);
+        telemetry.store_reports_failure();
+        assert!(telemetry.has_store_reported_failure());
+        telemetry.store_recovered(now);
+        telemetry.store_reports_failure();
+        telemetry.store_failed(&error, now);
+        assert!(!telemetry.has_store_reported_failure());
     }
 }

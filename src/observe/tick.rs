@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::alert::Alert;
+use super::alert::{Alert, Alerts};
 use super::counters::DecisionCounters;
 use super::statistics::{
-    EndpointStatistics, PolicyStatistics, Statistics, StoreStatistics, TimeBucket, Totals,
+    EndpointStatistics, PolicyStatistics, Statistics, StoreStatistics, TimeBucket,
 };
 use super::violations::Violations;
 use super::{Telemetry, event};
@@ -54,6 +54,11 @@ impl Telemetry {
         }
     }
 
+    /// Replaces the thresholds of alerts. What was counted stays.
+    pub(crate) fn set_alert_thresholds(&self, alerts: Alerts) {
+        lock(&self.alerts).set_thresholds(alerts);
+    }
+
     /// Returns the firing alerts, and the number of alerts that were delivered so far.
     pub(crate) fn alerts_firing(&self) -> (Vec<Alert>, u64) {
         let alerts = lock(&self.alerts);
@@ -95,7 +100,8 @@ impl Telemetry {
                 .then(other.allowed.cmp(&one.allowed))
                 .then_with(|| one.name.cmp(&other.name))
         });
-        let mut policies: Vec<_> = policies.iter().map(|counters| policy(counters)).collect();
+        let policies = policies.iter().map(|counters| policy(counters));
+        let mut policies: Vec<_> = policies.filter(PolicyStatistics::has_decided).collect();
         policies.sort_by(|one, other| {
             let by_denied = other.denied.cmp(&one.denied);
             by_denied
@@ -109,7 +115,7 @@ impl Telemetry {
         Statistics {
             at: now,
             since: self.since,
-            totals: self.totals(&endpoints, &policies),
+            totals: self.totals.totals(&endpoints, &policies),
             denied_last_hour: denied(&last_hour),
             denied_last_day,
             denied_the_day_before: has_the_day_before
@@ -127,20 +133,6 @@ impl Telemetry {
             alerts: lock(&self.alerts).firing(),
             store,
             policy_version,
-        }
-    }
-
-    fn totals(&self, endpoints: &[EndpointStatistics], policies: &[PolicyStatistics]) -> Totals {
-        Totals {
-            allowed: endpoints.iter().map(|one| one.allowed).sum(),
-            denied: endpoints.iter().map(|one| one.denied).sum(),
-            exempt: self.exempt.sum(),
-            warned: policies.iter().map(|one| one.warned).sum(),
-            would_deny: policies.iter().map(|one| one.would_deny).sum(),
-            unavailable: self.unavailable.load(Ordering::Relaxed),
-            uncounted: self.uncounted.sum(),
-            store_failures: self.store_failures.count(),
-            invalid_credentials: self.invalid_credentials.load(Ordering::Relaxed),
         }
     }
 }

@@ -36,6 +36,8 @@ use crate::usage::Usages;
 /// ```
 #[derive(Clone)]
 pub struct Charge {
+    /// The snapshot that the request was decided with.
+    snapshot: Arc<Snapshot>,
     /// `None` if nothing counts the request.
     request: Option<Arc<ChargedRequest>>,
 }
@@ -43,7 +45,6 @@ pub struct Charge {
 /// A request that can be charged more.
 struct ChargedRequest {
     pipeline: Arc<RequestPipeline>,
-    snapshot: Arc<Snapshot>,
     context: RequestContext,
     /// Dry runs that were not charged on entry are not charged later either.
     usages: Usages,
@@ -67,13 +68,16 @@ impl RequestPipeline {
         let request = admission.map(|admission| {
             Arc::new(ChargedRequest {
                 pipeline: Arc::clone(self),
-                snapshot: Arc::clone(&admission.snapshot),
                 context: admission.context.clone(),
                 usages: admission.usages.clone(),
             })
         });
+        let snapshot = match admission {
+            Some(admission) => Arc::clone(&admission.snapshot),
+            None => self.snapshot.load_full(),
+        };
         extensions.insert(decision);
-        extensions.insert(Charge { request });
+        extensions.insert(Charge { snapshot, request });
     }
 }
 
@@ -86,7 +90,7 @@ impl Charge {
     /// Charges `cost` more to one rule. It must be one that counts the request.
     pub fn charge_rule(&self, rule: &str, cost: u64) -> StoreFuture<(), Error> {
         if let Some(request) = &self.request
-            && !request.context.has_rule(&request.snapshot, rule)
+            && !request.context.has_rule(&self.snapshot, rule)
         {
             let expected = "a rule that counts this request";
             return StoreFuture::ready(Err(
@@ -96,16 +100,22 @@ impl Charge {
         self.record(Some(rule), cost)
     }
 
+    /// Returns the snapshot that the request was decided with.
+    #[cfg(feature = "axum")]
+    pub(crate) const fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
     fn record(&self, rule: Option<&str>, cost: u64) -> StoreFuture<(), Error> {
         let Some(request) = self.request.as_deref() else {
             return StoreFuture::ready(Ok(()));
         };
         let ChargedRequest {
             pipeline,
-            snapshot,
             context,
             usages,
         } = request;
+        let snapshot = &self.snapshot;
         let is_meant = |check: &PlannedCheck| {
             rule.is_none_or(|rule| *snapshot.policy.rule(check).name == *rule)
         };

@@ -27,11 +27,14 @@ impl RequestPipeline {
             self.tick(now);
         }
         // Passed by reference, because it is large. Moved only if the request needs it later.
-        let context = &mut match self.resolve(snapshot, head, now) {
-            Resolution::Exempt(reason) => return self.pass_exempt(reason, head, now),
-            Resolution::Reject(rejection) => return Evaluation::Reject(rejection),
-            Resolution::Limited(context) => context,
-        };
+        let context = &mut RequestContext::default();
+        match self.resolve(snapshot, head, now, context) {
+            Resolution::Exempt(reason, identity) => {
+                return self.pass_exempt(snapshot, reason, identity.as_deref(), head, now);
+            }
+            Resolution::Reject(rejection) => return Evaluation::Reject(*rejection),
+            Resolution::Limited => {}
+        }
         match self.look_up_tier(snapshot, context.identity.as_ref(), now) {
             TierLookup::Known(tier) => {
                 context.tier = tier;
@@ -50,11 +53,18 @@ impl RequestPipeline {
         now: Timestamp,
     ) -> Evaluation {
         // For the local fallback, the quotas were computed with the overrides.
-        if context.counted_in == CountedIn::Store {
-            if let Some(loading) = self.loading_overrides() {
-                return pending(snapshot, context, now, WaitsFor::Overrides(loading));
+        if context.counted_in == CountedIn::Store
+            && let Some(overrides) = self.override_store()
+        {
+            if overrides.table().is_loading() {
+                return pending(
+                    snapshot,
+                    context,
+                    now,
+                    WaitsFor::Overrides(overrides.loaded()),
+                );
             }
-            self.apply_overrides(snapshot, context, now);
+            self.apply_overrides(overrides.table(), snapshot, context, now);
         }
         let store = self.store_of(context);
         let full_cost = |_, check: &PlannedCheck| Some(check.cost);
@@ -85,8 +95,9 @@ impl RequestPipeline {
         if context.counted_in == CountedIn::Store {
             self.store_answered(now);
         }
-        let decision = context.decision(snapshot, usages);
-        let decision = decision.on_wall(self.wall_offset(context.counted_in));
+        let wall_offset = self.wall_offset(context.counted_in);
+        let usages = &*context.with_block_ends(usages, wall_offset);
+        let decision = context.decision(snapshot, usages).on_wall(wall_offset);
         if decision.is_denied() {
             let rejection = self.reject(snapshot, context, usages, decision, head, now);
             return Evaluation::Reject(rejection);
@@ -117,7 +128,7 @@ impl RequestPipeline {
         head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Evaluation {
-        self.telemetry.store_failed(error, now);
+        self.store_failed(error, now);
         match context.on_store_failure(snapshot, error) {
             FailurePlan::Reject => Evaluation::Reject(self.reject_unavailable(snapshot, head, now)),
             FailurePlan::PassUncounted => self.pass_uncounted(),

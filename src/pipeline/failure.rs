@@ -5,6 +5,7 @@ use super::context::{CountedIn, RequestContext};
 use crate::batch::Group;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::policy::{OnStoreFailure, PlannedCheck};
+use crate::store::AppliedOverride;
 
 /// What follows from a failure of the store for one request.
 pub(super) enum FailurePlan {
@@ -48,7 +49,10 @@ impl RequestContext {
             let quota = self.quota(snapshot, index);
             // A blocked caller stays blocked, whatever the failure mode.
             if check.group == Group::Live && (quota.is_blocked() || is_local(check)) {
-                let share = policy.local_share_of(quota);
+                let share = AppliedOverride {
+                    quota: policy.local_share_of(quota),
+                    blocked_until: self.blocked_until(index),
+                };
                 shares.push(self.quota_override_of(snapshot, check, share));
                 kept.push(*check);
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 
-use super::reject::UNAVAILABLE_FOR;
+use super::reject::{UNAVAILABLE_FOR, render};
 use super::{OnInvalid, RequestPipeline, Snapshot};
 use crate::catch_panic::catch_panic;
 use crate::clock::Timestamp;
@@ -80,7 +80,7 @@ impl RequestPipeline {
         address: Option<ClientAddress>,
         now: Timestamp,
     ) -> Result<(), Box<Response<Bytes>>> {
-        self.telemetry.invalid_credentials(reason.as_str());
+        self.telemetry.invalid_credentials(reason.name());
         let ip = address.map(|address| address.group());
         if reason.is_charged()
             && let Err(usage) = snapshot.failed_auth.charge(ip, now)
@@ -89,9 +89,13 @@ impl RequestPipeline {
             let denied = Denied {
                 endpoint: &snapshot.endpoints[endpoint],
                 policy: &snapshot.failed_auth_counters,
-                caller: caller.known_by(),
+                caller: caller.subject(),
                 address: ip,
+                #[cfg(feature = "admin")]
+                tier: None,
                 counter: snapshot.failed_auth.counter(),
+                // One wrong credential.
+                cost: 1,
                 until: None,
                 now,
             };
@@ -110,7 +114,7 @@ impl RequestPipeline {
                     }
                     _ => Denial::unauthorized(*head, at),
                 };
-                Err(Box::new(self.render(&denial, snapshot.style())))
+                Err(Box::new(render(snapshot, &denial)))
             }
         }
     }
@@ -124,7 +128,8 @@ impl RequestPipeline {
     ) -> Response<Bytes> {
         let usage = usage.offset_by(self.clock.wall_offset());
         let usage = QuotaUsage::new(snapshot.failed_auth.name(), usage);
-        let denial = Denial::limited(*head, usage, self.wall_at(denied.now));
-        self.respond_denied(&denial, denied, snapshot.style())
+        let denial = Denial::limited(*head, usage, self.wall_at(denied.now))
+            .with_jitter(snapshot.retry_after_jitter());
+        self.respond_denied(snapshot, &denial, denied)
     }
 }

@@ -48,10 +48,11 @@ impl RequestPipeline {
     pub(crate) fn maintenance_until(&self) -> Option<(Timestamp, bool)> {
         let now = self.wall_now();
         let snapshot = self.snapshot.load();
-        let said = snapshot.policy.maintenance_until();
-        let said = said.filter(|until| now < *until).map(|until| (until, true));
-        let set = self.override_table();
-        let set = set.and_then(|known| known.maintenance_until(now));
-        said.max(set.map(|until| (until, false)))
+        let by_policy = snapshot.policy.maintenance_until();
+        let by_policy = by_policy.filter(|until| now < *until);
+        let overrides = self.override_table();
+        let by_operator = overrides.and_then(|overrides| overrides.maintenance_until(now));
+        let by_policy = by_policy.map(|until| (until, true));
+        by_policy.max(by_operator.map(|until| (until, false)))
     }
 }

@@ -6,6 +6,7 @@
 mod admission;
 mod alerts;
 mod charge;
+mod configuration_checks;
 mod context;
 mod evaluate;
 mod failed_auth;
@@ -15,6 +16,8 @@ mod identify;
 mod inspect;
 mod maintenance;
 mod overrides;
+#[cfg(feature = "metrics")]
+mod policy_series;
 mod quota_names;
 mod reject;
 mod reload;
@@ -27,23 +30,29 @@ mod tier;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+use self::configuration_checks::ConfigurationChecks;
 use self::context::{CountedIn, RequestContext};
 use self::reload::Reloads;
 use crate::clock::{self, Clock, Timestamp};
-use crate::error::ValidationErrors;
+use crate::error::{Error, ValidationErrors};
 use crate::observe::{Telemetry, TelemetrySettings};
 use crate::policy::Policy;
-use crate::response::Render;
-use crate::store::{MemoryStore, OverrideStore, Overrides, Store, StoreFuture, TimeSource};
+use crate::store::{
+    MemoryStore, OverrideStore, Overrides, Store, StoreFuture, TimeSource, overrides_in_use,
+    shutdown_within,
+};
 use crate::tier::TierResolver;
 
 pub(crate) use self::admission::{Admission, Evaluation, PendingDecision, Rejection};
 pub use self::charge::Charge;
 #[cfg(feature = "admin")]
-pub(crate) use self::inspect::{InspectedCaller, Inspection, LimitStatus};
+pub(crate) use self::inspect::{InspectedCaller, Inspection, LimitStatus, SettingsView};
+#[cfg(feature = "axum")]
+pub(crate) use self::reject::UNAVAILABLE_FOR;
 pub(crate) use self::reload::Origin;
 pub use self::reload::PolicyStatus;
 #[cfg(feature = "config")]
@@ -60,10 +69,10 @@ pub(crate) struct RequestPipeline {
     /// Clock of the store's instants.
     time: TimeSource,
     resolver: Option<TierResolver>,
-    renderer: Arc<dyn Render>,
     /// Whether decision and charge are inserted into the extensions of requests.
     inserts_extensions: bool,
     telemetry: Arc<Telemetry>,
+    checks: ConfigurationChecks,
     /// Settings from code. A reload keeps them.
     code: LayerOverrides,
     reloads: Reloads,
@@ -88,7 +97,6 @@ pub(crate) struct PipelineConfig {
     pub(crate) code: LayerOverrides,
     pub(crate) file: LayerOverrides,
     pub(crate) resolver: Option<TierResolver>,
-    pub(crate) renderer: Arc<dyn Render>,
     pub(crate) inserts_extensions: bool,
     pub(crate) origin: Option<Arc<dyn Origin>>,
     pub(crate) telemetry: TelemetrySettings,
@@ -100,6 +108,9 @@ impl RequestPipeline {
         let telemetry = Arc::new(Telemetry::new(config.telemetry, now));
         let snapshot = Snapshot::new(config.policy, &config.code, config.file, None, &telemetry)?;
         snapshot.failed_auth.use_clock(&config.clock);
+        telemetry.set_alert_thresholds(snapshot.alerts());
+        let checks = ConfigurationChecks::new();
+        checks.check_networks(snapshot.client_ip());
         Ok(Self {
             snapshot: ArcSwap::from_pointee(snapshot),
             local: OnceLock::new(),
@@ -109,9 +120,9 @@ impl RequestPipeline {
             store: config.store,
             clock: config.clock,
             resolver: config.resolver,
-            renderer: config.renderer,
             inserts_extensions: config.inserts_extensions,
             telemetry,
+            checks,
         })
     }
 
@@ -121,11 +132,11 @@ impl RequestPipeline {
         self.store.overrides().map(OverrideStore::table)
     }
 
-    /// Returns the first load of the overrides if it is not done. No limit is known before.
+    /// Returns the overrides of the store, unless it has none. Until they have been loaded, it may have
+    /// some, and no limit is known.
     #[inline]
-    fn loading_overrides(&self) -> Option<StoreFuture<()>> {
-        let overrides = self.store.overrides()?;
-        overrides.table().is_loading().then(|| overrides.loaded())
+    fn override_store(&self) -> Option<&dyn OverrideStore> {
+        overrides_in_use(&*self.store)
     }
 
     /// Returns the store that counts while the shared one cannot answer.
@@ -144,6 +155,11 @@ impl RequestPipeline {
             CountedIn::Store => &*self.store,
             CountedIn::LocalFallback => self.local(),
         }
+    }
+
+    /// Shuts the store down.
+    pub(crate) fn shutdown(&self, deadline: Duration) -> StoreFuture<(), Error> {
+        shutdown_within(&*self.store, &self.clock, deadline)
     }
 
     #[inline]

@@ -1,16 +1,24 @@
 //! Overrides: limits that are set at run time.
 
+use std::borrow::Cow;
+#[cfg(feature = "admin")]
+use std::sync::Arc;
+
 use super::context::RequestContext;
-use super::quota_names::QuotaNames;
 use super::{RequestPipeline, Snapshot};
+#[cfg(feature = "admin")]
+use crate::clock;
 use crate::clock::Timestamp;
 use crate::error::{Error, ValidationError};
 use crate::headers::QuotaName;
-use crate::key::{Counter, Subject};
+#[cfg(feature = "admin")]
+use crate::key::OwnedSubject;
+use crate::key::{Counter, Subject, plain_label};
 use crate::observe;
 use crate::policy::{Caller, KeyBy, PlannedCheck, Policy};
 use crate::quota::Quota;
-use crate::store::{Override, Overrides, StoreFuture, no_overrides};
+use crate::store::{AppliedOverride, Override, Overrides, StoreFuture, no_overrides};
+use crate::usage::Usages;
 
 impl RequestPipeline {
     /// Sets a limit for a subject under a rule of the policy.
@@ -25,11 +33,15 @@ impl RequestPipeline {
             known.sweep(self.wall_now());
         }
         let (rule, quota, until) = (new.rule().to_owned(), *new.quota(), new.expires_at());
+        #[cfg(feature = "admin")]
+        let end_denial = self.denial_end(&new.subject(), Some(new.rule()));
         let Some(store) = self.store.overrides() else {
             return StoreFuture::ready(Err(no_overrides().into()));
         };
         store.set(new).map(move |set| {
             set?;
+            #[cfg(feature = "admin")]
+            end_denial();
             observe::overridden(&rule, Some(&quota), until);
             Ok(())
         })
@@ -50,15 +62,36 @@ impl RequestPipeline {
         let Some(store) = self.store.overrides() else {
             return StoreFuture::ready(Ok(false));
         };
+        #[cfg(feature = "admin")]
+        let end_denial = self.denial_end(&of.subject(), Some(rule));
         let answer = store.remove(&of.subject(), rule);
         let rule = rule.to_owned();
         answer.map(move |removed| {
             let removed = removed?;
             if removed {
+                #[cfg(feature = "admin")]
+                end_denial();
                 observe::overridden(&rule, None, None);
             }
             Ok(removed)
         })
+    }
+
+    /// Returns a function that ends the known denial of a caller by a rule. Without a rule: by any. Called
+    /// after the store has changed the counters or limits: until then, requests are still denied.
+    #[cfg(feature = "admin")]
+    pub(super) fn denial_end(
+        &self,
+        caller: &Subject<'_>,
+        rule: Option<&str>,
+    ) -> impl FnOnce() + Send + 'static {
+        let (telemetry, clock) = (Arc::clone(&self.telemetry), Arc::clone(&self.clock));
+        let caller = OwnedSubject::from(caller);
+        let snapshot = self.snapshot.load();
+        let counters = snapshot.policy.quotas().iter().map(|quota| &quota.counter);
+        let counters = counters.filter(|counter| rule.is_none_or(|rule| counter.rule() == rule));
+        let counters: Vec<u64> = counters.map(Counter::id).collect();
+        move || telemetry.end_denial(&caller.as_subject(), &counters, clock::now(&*clock))
     }
 
     /// Returns the overrides that apply.
@@ -75,21 +108,19 @@ impl RequestPipeline {
 pub(super) struct QuotaOverride {
     pub(super) quota: Quota,
     pub(super) name: QuotaName,
+    /// When the block ends, on the wall clock. `None` if the quota is not `blocked` or has no end.
+    pub(super) blocked_until: Option<Timestamp>,
 }
 
 impl RequestPipeline {
     /// Looks up the quotas that were set for the caller at run time and apply at `now`.
-    #[inline]
     pub(super) fn apply_overrides(
         &self,
+        overrides: &Overrides,
         snapshot: &Snapshot,
         context: &mut RequestContext,
         now: Timestamp,
     ) {
-        let overrides = self.override_table();
-        let Some(overrides) = overrides.filter(|overrides| !overrides.is_empty()) else {
-            return;
-        };
         let (policy, caller, wall) = (&snapshot.policy, context.caller(), self.wall_at(now));
         let may_have = |subject: Subject<'_>| overrides.may_have(&subject);
         let is_caller_found = caller.subjects().any(may_have);
@@ -100,10 +131,10 @@ impl RequestPipeline {
                 continue;
             }
             let counter = &policy.quota(check).counter;
-            let quota = quota_set_for(overrides, &caller, key_by, counter, wall);
-            if let Some(quota) = quota {
+            let applied = override_for(overrides, &caller, key_by, counter, wall);
+            if let Some(applied) = applied {
                 let all = found.get_or_insert_with(|| vec![None; context.checks().len()]);
-                all[index] = context.quota_override_of(snapshot, check, quota);
+                all[index] = context.quota_override_of(snapshot, check, applied);
             }
         }
         context.overrides = found.map(Vec::into_boxed_slice);
@@ -116,14 +147,35 @@ impl RequestContext {
         &self,
         snapshot: &Snapshot,
         check: &PlannedCheck,
-        quota: Quota,
+        applied: AppliedOverride,
     ) -> Option<QuotaOverride> {
+        let AppliedOverride {
+            quota,
+            blocked_until,
+        } = applied;
         let policy = &snapshot.policy;
         let caller = self.caller();
-        let who = Some(policy.key_by(check).who(&caller)).filter(|who| QuotaName::can_name(who));
-        let who = who.unwrap_or(QuotaNames::UNNAMED);
-        let name = QuotaName::new(who, &policy.quota(check).counter, &quota).ok()?;
-        Some(QuotaOverride { quota, name })
+        let label = plain_label(policy.key_by(check).label(&caller));
+        let name = QuotaName::new(label, &policy.quota(check).counter, &quota).ok()?;
+        Some(QuotaOverride {
+            quota,
+            name,
+            blocked_until,
+        })
+    }
+
+    /// Returns usages in which the checks of blocks that end are denied until then. `wall_offset`
+    /// converts the store's instants to wall-clock time.
+    #[inline]
+    pub(super) fn with_block_ends<'a>(
+        &self,
+        usages: &'a Usages,
+        wall_offset: i64,
+    ) -> Cow<'a, Usages> {
+        match &self.overrides {
+            Some(overrides) => with_block_ends(overrides, usages, wall_offset),
+            None => Cow::Borrowed(usages),
+        }
     }
 }
 
@@ -141,22 +193,32 @@ impl RequestPipeline {
         let set = self.override_table().and_then(|overrides| {
             let wall = self.wall_at(now);
             let (caller, key_by) = (context.caller(), policy.key_by(check));
-            quota_set_for(overrides, &caller, key_by, &compiled.counter, wall)
+            override_for(overrides, &caller, key_by, &compiled.counter, wall)
         });
-        set.unwrap_or(*compiled.quota(context.tier))
+        set.map_or(*compiled.quota(context.tier), |set| set.quota)
     }
 }
 
-/// Returns the quota that was set at run time for one of a caller's counters and applies at
+#[cold]
+fn with_block_ends<'a>(
+    overrides: &[Option<QuotaOverride>],
+    usages: &'a Usages,
+    wall_offset: i64,
+) -> Cow<'a, Usages> {
+    let until = |index: usize| overrides.get(index)?.as_ref()?.blocked_until;
+    usages.with_block_ends(until, wall_offset)
+}
+
+/// Returns what was set at run time for one of a caller's counters and applies at
 /// wall-clock time `wall`. Overrides are looked up for the subject of the counter first, then for the
 /// identity of the caller, then for its other dimensions.
-pub(super) fn quota_set_for(
+pub(super) fn override_for(
     overrides: &Overrides,
     caller: &Caller<'_>,
     key_by: &KeyBy,
     counter: &Counter,
     wall: Timestamp,
-) -> Option<Quota> {
+) -> Option<AppliedOverride> {
     let mut subjects = key_by.subject(caller).into_iter().chain(caller.subjects());
     subjects.find_map(|of| overrides.find(&of, counter.rule(), counter.quota(), wall))
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use crate::error::ValidationError;
 use crate::headers::QuotaName;
 use crate::identity_types::Identity;
+use crate::key::UNNAMED_LABEL;
 use crate::observe::{DecisionCounters, Telemetry};
 use crate::policy::Policy;
 
@@ -31,16 +32,13 @@ pub(super) struct QuotaMetadata {
 
 #[derive(Debug)]
 struct QuotaNameSlot {
-    who: Box<str>,
+    label: Box<str>,
     metadata: Box<[OnceLock<QuotaMetadata>]>,
 }
 
 const SLOTS: usize = 16;
 
 impl QuotaNames {
-    /// Stands for key names that cannot be written in a header.
-    pub(super) const UNNAMED: &str = "caller";
-
     pub(super) fn new(policy: &Policy, telemetry: &Arc<Telemetry>) -> Self {
         let (quotas, tiers) = (policy.quotas().len(), policy.tiers().len());
         Self {
@@ -58,11 +56,11 @@ impl QuotaNames {
     pub(super) fn get(
         &self,
         policy: &Policy,
-        who: &str,
+        label: &str,
         quota: usize,
         tier: usize,
     ) -> Result<&QuotaMetadata, ValidationError> {
-        let slot = self.slot(who);
+        let slot = self.slot(label);
         match slot.metadata[quota * self.tiers + tier].get() {
             Some(known) => Ok(known),
             None => self.create(slot, policy, quota, tier),
@@ -78,7 +76,7 @@ impl QuotaNames {
         tier: usize,
     ) -> Result<&'a QuotaMetadata, ValidationError> {
         let compiled = &policy.quotas()[quota];
-        let name = QuotaName::new(&slot.who, &compiled.counter, compiled.quota(tier))?;
+        let name = QuotaName::new(&slot.label, &compiled.counter, compiled.quota(tier))?;
         let metadata = &slot.metadata[quota * self.tiers + tier];
         Ok(metadata.get_or_init(|| {
             let counters = self.telemetry.policy(name.as_str());
@@ -87,36 +85,36 @@ impl QuotaNames {
     }
 
     #[inline]
-    fn slot(&self, who: &str) -> &QuotaNameSlot {
-        match who {
+    fn slot(&self, label: &str) -> &QuotaNameSlot {
+        match label {
             Identity::IP => &self.addresses,
             Identity::USER => &self.users,
             other => self.other_slot(other),
         }
     }
 
-    fn other_slot(&self, who: &str) -> &QuotaNameSlot {
+    fn other_slot(&self, label: &str) -> &QuotaNameSlot {
         let (last, slots) = (&self.slots[SLOTS - 1], &self.slots[..SLOTS - 1]);
         for place in slots {
             let slot = match place.get() {
                 Some(slot) => slot,
-                None if QuotaName::can_name(who) => {
-                    place.get_or_init(|| QuotaNameSlot::new(who, self.quotas * self.tiers))
+                None if QuotaName::can_name(label) => {
+                    place.get_or_init(|| QuotaNameSlot::new(label, self.quotas * self.tiers))
                 }
                 None => break,
             };
-            if *slot.who == *who {
+            if *slot.label == *label {
                 return slot;
             }
         }
-        last.get_or_init(|| QuotaNameSlot::new(Self::UNNAMED, self.quotas * self.tiers))
+        last.get_or_init(|| QuotaNameSlot::new(UNNAMED_LABEL, self.quotas * self.tiers))
     }
 }
 
 impl QuotaNameSlot {
-    fn new(who: &str, quotas: usize) -> Self {
+    fn new(label: &str, quotas: usize) -> Self {
         Self {
-            who: who.into(),
+            label: label.into(),
             metadata: (0..quotas).map(|_| OnceLock::new()).collect(),
         }
     }

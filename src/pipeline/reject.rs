@@ -4,24 +4,23 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Response};
+use http::Response;
 use smallvec::SmallVec;
 
 use super::context::RequestContext;
 use super::report::exceeded;
 use super::{Rejection, RequestPipeline, Snapshot};
-use crate::catch_panic::catch_panic;
 use crate::clock::Timestamp;
 use crate::decision::Decision;
 use crate::head::RequestHead;
-use crate::headers::{HeaderStyle, QuotaUsage};
+use crate::headers::QuotaUsage;
 use crate::observe::{Denied, Rejected};
 use crate::policy::{Caller, PathRejection};
-use crate::response::{Denial, DenialContext, JsonEnvelope, Render};
+use crate::response::{Denial, DenialContext, respond};
 use crate::usage::Usages;
 
 /// `Retry-After` of responses while the store, or the keys of tokens, are unavailable.
-pub(super) const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
+pub(crate) const UNAVAILABLE_FOR: Duration = Duration::from_secs(1);
 
 impl RequestPipeline {
     /// Rejects a request that a quota denies.
@@ -52,19 +51,23 @@ impl RequestPipeline {
             message: snapshot.messages[usize::from(check.rule)].as_ref(),
         };
         let binding = QuotaUsage::new(name, *decision.usage());
-        let denial = Denial::by_rule(*head, binding, decision.at(), details);
+        let denial = Denial::by_rule(*head, binding, decision.at(), details)
+            .with_jitter(snapshot.retry_after_jitter());
         let caller = context.caller();
         let denied = Denied {
             endpoint: context.endpoint(snapshot),
             policy: &metadata.counters,
-            caller: caller.known_by(),
+            caller: caller.subject(),
             address: caller.ip,
+            #[cfg(feature = "admin")]
+            tier: context.named_tier(snapshot),
             counter: policy.quota(check).counter.id(),
+            cost: check.cost,
             until: until(&decision, now),
             now,
         };
         Rejection {
-            response: self.respond_denied(&denial, &denied, snapshot.style()),
+            response: self.respond_denied(snapshot, &denial, &denied),
             decision: Some(decision),
         }
     }
@@ -78,7 +81,7 @@ impl RequestPipeline {
     ) -> Rejection {
         self.telemetry.unavailable();
         let denial = Denial::unavailable(*head, UNAVAILABLE_FOR, self.wall_at(now));
-        self.render(&denial, snapshot.style()).into()
+        render(snapshot, &denial).into()
     }
 
     /// Rejects a request because of its path.
@@ -119,35 +122,29 @@ impl RequestPipeline {
         self.telemetry.rejected(&Rejected {
             reason,
             head: denial.head(),
-            caller: caller.known_by(),
+            caller: caller.subject(),
             request_id: denial.request_id().as_str(),
             now,
         });
-        self.render(denial, snapshot.style())
+        render(snapshot, denial)
     }
 
     /// Reports and renders a denial.
     pub(super) fn respond_denied(
         &self,
+        snapshot: &Snapshot,
         denial: &Denial<'_>,
         denied: &Denied<'_>,
-        style: HeaderStyle,
     ) -> Response<Bytes> {
         self.telemetry
-            .denied(denied, || exceeded(denial, denied.endpoint));
-        self.render(denial, style)
+            .denied(denied, || exceeded(denial, denied.endpoint, denied.cost));
+        render(snapshot, denial)
     }
+}
 
-    pub(super) fn render(&self, denial: &Denial<'_>, style: HeaderStyle) -> Response<Bytes> {
-        let rendered = catch_panic(|| self.renderer.respond(denial, style));
-        let mut response = rendered.unwrap_or_else(|| JsonEnvelope.respond(denial, style));
-        // Over HTTP/2, hyper sends the body also in response to HEAD, which clients treat as an
-        // error. The headers, including the length, are those of GET.
-        if denial.head().method() == Method::HEAD {
-            *response.body_mut() = Bytes::new();
-        }
-        response
-    }
+/// Returns the response of the snapshot's renderer.
+pub(super) fn render(snapshot: &Snapshot, denial: &Denial<'_>) -> Response<Bytes> {
+    respond(snapshot.renderer(), snapshot.style(), denial)
 }
 
 /// Returns when the request would be admitted, on this process's clock: the store may have another.

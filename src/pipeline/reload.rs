@@ -15,6 +15,10 @@ pub(crate) trait Origin: fmt::Debug + Send + Sync {
     /// Reads it.
     fn read(&self) -> Result<Change, ReloadError>;
 
+    /// Reads it, and returns the result only if its files have `contents` before and after the read.
+    #[cfg(feature = "config")]
+    fn read_if(&self, contents: &Contents) -> Option<Result<Change, ReloadError>>;
+
     /// Returns its files.
     #[cfg(feature = "config")]
     fn files(&self) -> Vec<std::path::PathBuf>;
@@ -116,7 +120,19 @@ impl RequestPipeline {
     /// Reads the policy again. If it is invalid, nothing changes.
     pub(crate) fn reload(&self) -> Result<PolicyStatus, ReloadError> {
         let origin = self.origin()?;
-        self.replace_with(|| origin.read())
+        let _changing = locked(&self.reloads.changing);
+        self.replace_with(origin.read())
+    }
+
+    /// Reads the policy again if its files have these contents. Otherwise nothing changes, and nothing is
+    /// reported. Problems are logged, and are part of the status.
+    #[cfg(feature = "config")]
+    pub(crate) fn reload_if(&self, contents: &Contents) {
+        let _changing = locked(&self.reloads.changing);
+        let origin = self.reloads.origin.as_ref();
+        if let Some(read) = origin.and_then(|origin| origin.read_if(contents)) {
+            let _ = self.replace_with(read);
+        }
     }
 
     /// Returns the source of the policy, unless it is watched already.
@@ -145,12 +161,12 @@ impl RequestPipeline {
         &self,
         policy: Result<Policy, ValidationErrors>,
     ) -> Result<PolicyStatus, ReloadError> {
-        self.replace_with(|| {
-            Ok(Change {
-                policy: policy?,
-                file: self.snapshot.load().file.clone(),
-            })
-        })
+        let _changing = locked(&self.reloads.changing);
+        let change = policy.map(|policy| Change {
+            policy,
+            file: self.snapshot.load().file.clone(),
+        });
+        self.replace_with(change.map_err(ReloadError::from))
     }
 
     pub(crate) fn policy_status(&self) -> PolicyStatus {
@@ -161,12 +177,9 @@ impl RequestPipeline {
         locked(&self.reloads.status).version
     }
 
-    fn replace_with(
-        &self,
-        read: impl FnOnce() -> Result<Change, ReloadError>,
-    ) -> Result<PolicyStatus, ReloadError> {
-        let _changing = locked(&self.reloads.changing);
-        let replaced = read().and_then(|change| Ok(self.swap_snapshot(change)?));
+    /// Replaces the policy by what was read. The caller holds `changing`, since before it was read.
+    fn replace_with(&self, read: Result<Change, ReloadError>) -> Result<PolicyStatus, ReloadError> {
+        let replaced = read.and_then(|change| Ok(self.swap_snapshot(change)?));
         let status = self.update_status(&replaced);
         // After the status has changed, since a subscriber may read it.
         match &replaced {
@@ -202,6 +215,8 @@ impl RequestPipeline {
             Some(&self.snapshot.load().failed_auth),
             &self.telemetry,
         )?;
+        self.telemetry.set_alert_thresholds(snapshot.alerts());
+        self.checks.check_networks(snapshot.client_ip());
         self.snapshot.store(Arc::new(snapshot));
         Ok(())
     }

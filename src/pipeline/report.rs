@@ -1,15 +1,21 @@
 //! Reports to telemetry.
 
+use std::cell::LazyCell;
+
 use super::context::RequestContext;
 use super::{Evaluation, RequestPipeline, Snapshot};
 use crate::batch::Group;
 use crate::clock::Timestamp;
 use crate::decision::Decision;
+use crate::error::StoreError;
 use crate::head::RequestHead;
 use crate::headers::{QuotaName, QuotaUsage};
-use crate::observe::{Allowed, DecisionCounters, Exceeded, Statistics, StoreStatistics, Telemetry};
-use crate::policy::Exemption;
-use crate::response::Denial;
+use crate::identity_types::Identity;
+use crate::observe::{
+    Allowed, DecisionCounters, Exceeded, Exempted, Statistics, StoreStatistics, Telemetry,
+};
+use crate::policy::{Caller, Exemption};
+use crate::response::{Denial, RequestId};
 use crate::store::{StoreAdmin, StoreHealth};
 use crate::usage::{Usage, Usages};
 
@@ -17,18 +23,50 @@ impl RequestPipeline {
     /// Admits a request that is exempt.
     pub(super) fn pass_exempt(
         &self,
+        snapshot: &Snapshot,
         reason: Exemption,
+        identity: Option<&Identity>,
         head: &RequestHead<'_>,
         now: Timestamp,
     ) -> Evaluation {
-        if reason == Exemption::Maintenance {
-            self.telemetry
-                .exempt_by_maintenance(reason.name(), head, now);
+        let telemetry = &self.telemetry;
+        let suppressed = if reason == Exemption::Maintenance {
+            telemetry.exempt_by_maintenance(reason.name(), now)
         } else {
-            self.telemetry
-                .exempt(reason.name(), reason.is_audited(), head);
+            let is_logged = telemetry.exempt(reason.name(), reason.is_audited());
+            is_logged.then_some(0)
+        };
+        if let Some(suppressed) = suppressed {
+            self.log_exempt(snapshot, reason, identity, head, suppressed);
         }
         Evaluation::Pass(None)
+    }
+
+    /// Logs an exempt request. A caller whose credentials were not read is named by its client IP.
+    #[cold]
+    fn log_exempt(
+        &self,
+        snapshot: &Snapshot,
+        reason: Exemption,
+        identity: Option<&Identity>,
+        head: &RequestHead<'_>,
+        suppressed: u64,
+    ) {
+        let address = snapshot.client_ip().locate(head);
+        let caller = Caller {
+            identity,
+            ip: address.map(|address| address.group()),
+        };
+        let request_id = RequestId::of(head.headers());
+        let exempted = Exempted {
+            why: reason.name(),
+            is_audited: reason.is_audited(),
+            head: *head,
+            caller: caller.subject(),
+            role: snapshot.policy.exempt_role(identity),
+            request_id: request_id.as_str(),
+        };
+        self.telemetry.log_exempt(&exempted, suppressed);
     }
 
     /// Admits a request that could not be counted.
@@ -43,6 +81,29 @@ impl RequestPipeline {
     pub(super) fn store_answered(&self, now: Timestamp) {
         if self.telemetry.is_store_failing() && self.store.health().is_healthy() {
             self.telemetry.store_recovered(now);
+        }
+    }
+
+    /// Ends an outage without a request, if the store has reported its beginning and its end. A store
+    /// without a health of its own recovers with the next request.
+    fn follow_store_health(&self, now: Timestamp) {
+        if !self.telemetry.is_store_failing() {
+            return;
+        }
+        if !self.store.health().is_healthy() {
+            self.telemetry.store_reports_failure();
+        } else if self.telemetry.has_store_reported_failure() {
+            self.telemetry.store_recovered(now);
+        }
+    }
+
+    /// Reports a failed call of the store.
+    #[cold]
+    pub(super) fn store_failed(&self, error: &StoreError, now: Timestamp) {
+        self.telemetry.store_failed(error, now);
+        // Once per outage: the health of some stores is expensive to read.
+        if !self.telemetry.has_store_reported_failure() && !self.store.health().is_healthy() {
+            self.telemetry.store_reports_failure();
         }
     }
 
@@ -73,7 +134,7 @@ impl RequestPipeline {
                 .record_duration(self.now().duration_since(now), false);
         }
         if self.telemetry.tracks_retries() {
-            let caller = context.caller().known_by();
+            let caller = context.caller().subject();
             let counts = |counter| context.counts_on(snapshot, counter);
             self.telemetry.retried(&caller, counts, now);
         }
@@ -90,18 +151,21 @@ impl RequestPipeline {
         context: &RequestContext,
         head: &RequestHead<'_>,
     ) {
-        let exceeded = Exceeded {
+        let request_id = LazyCell::new(|| RequestId::of(head.headers()));
+        let exceeded = || Exceeded {
             head: *head,
             endpoint: path_of(allowed.endpoint, head),
             policy: name.as_str(),
             limit: allowed.usage.limit(),
             used: allowed.usage.used(),
-            window: name.window().duration().as_secs(),
+            // Charged already.
+            cost: 0,
+            window: Some(name.window()),
             retry_after: None,
-            request_id: "",
+            request_id: request_id.as_str(),
         };
         self.telemetry
-            .log_allowed(allowed, &context.caller().known_by(), &exceeded);
+            .log_allowed(allowed, &context.caller().subject(), exceeded);
     }
 
     /// Reports the dry runs that would have denied an admitted request.
@@ -142,24 +206,32 @@ impl RequestPipeline {
         let binding = decision.binding().and_then(|index| {
             let index = first + index;
             let metadata = context.metadata(snapshot, index).ok()?;
-            Some((context.quota_name(snapshot, index).ok()?, metadata))
+            let cost = context.checks()[index].cost;
+            Some((context.quota_name(snapshot, index).ok()?, metadata, cost))
         });
-        let Some((name, metadata)) = binding else {
+        let Some((name, metadata, cost)) = binding else {
             return;
         };
         let decision = decision.on_wall(self.wall_offset(context.counted_in));
         let usage = QuotaUsage::new(name, *decision.usage());
         let denial = Denial::limited(*head, usage, decision.at());
-        let caller = context.caller().known_by();
+        let caller = context.caller();
+        let (subject, counters) = (caller.subject(), &metadata.counters);
         self.telemetry
-            .would_deny(&metadata.counters, &caller, now, || {
-                exceeded(&denial, context.endpoint(snapshot))
+            .would_deny(counters, &subject, caller.ip, now, || {
+                exceeded(&denial, context.endpoint(snapshot), cost)
             });
+    }
+
+    /// Updates statistics, alerts and gauges to the present.
+    pub(crate) fn refresh(&self) {
+        self.tick(self.now());
     }
 
     /// Updates statistics, alerts and gauges. Called about once a second.
     #[cold]
     pub(crate) fn tick(&self, now: Timestamp) {
+        self.follow_store_health(now);
         self.telemetry.tick(now);
         #[cfg(feature = "metrics")]
         self.telemetry.publish(&self.collect_statistics(now));
@@ -180,6 +252,7 @@ impl RequestPipeline {
             why: None,
             keys: memory.map(|memory| memory.counters()),
             evictions: memory.map(|memory| memory.evicted()),
+            overflowed: memory.map(|memory| memory.overflowed()),
         };
         let mut degraded_since = None;
         if let StoreHealth::Degraded { since, why, .. } = self.store.health() {
@@ -194,8 +267,12 @@ impl RequestPipeline {
     }
 }
 
-/// Returns the fields of events about a denial.
-pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a DecisionCounters) -> Exceeded<'a> {
+/// Returns the fields of events about a denial. `cost` is what the request would have added.
+pub(super) fn exceeded<'a>(
+    denial: &'a Denial<'_>,
+    endpoint: &'a DecisionCounters,
+    cost: u64,
+) -> Exceeded<'a> {
     let head = denial.head();
     Exceeded {
         head,
@@ -203,9 +280,8 @@ pub(super) fn exceeded<'a>(denial: &'a Denial<'_>, endpoint: &'a DecisionCounter
         policy: denial.policy().unwrap_or_default(),
         limit: denial.limit().unwrap_or_default(),
         used: denial.used().unwrap_or_default(),
-        window: denial
-            .window()
-            .map_or(0, |window| window.duration().as_secs()),
+        cost,
+        window: denial.window(),
         retry_after: denial.retry_after_secs(),
         request_id: denial.request_id().as_str(),
     }

@@ -1,6 +1,7 @@
 //! Compiled policy and settings of one version.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::OnInvalid;
 use super::failed_auth::FailedAuthLimiter;
@@ -8,10 +9,10 @@ use super::quota_names::QuotaNames;
 use crate::error::ValidationErrors;
 use crate::headers::HeaderStyle;
 use crate::identity::{Chain, ClientIp};
-use crate::observe::{DecisionCounters, Telemetry};
+use crate::observe::{Alerts, DecisionCounters, Telemetry};
 use crate::policy::Policy;
 use crate::quota::Quota;
-use crate::response::Template;
+use crate::response::{Auto, Render, Template};
 
 /// A compiled policy with its settings. Swapped as a whole on reload.
 #[derive(Debug)]
@@ -39,6 +40,9 @@ pub(crate) struct LayerOverrides {
     pub(crate) failed_auth_quota: Option<Quota>,
     pub(crate) on_invalid: Option<OnInvalid>,
     pub(crate) style: Option<HeaderStyle>,
+    pub(crate) renderer: Option<Arc<dyn Render>>,
+    pub(crate) retry_after_jitter: Option<Duration>,
+    pub(crate) alerts: Option<Alerts>,
 }
 
 /// The settings that apply.
@@ -48,16 +52,24 @@ struct EffectiveSettings {
     chain: Chain,
     on_invalid: OnInvalid,
     style: HeaderStyle,
+    renderer: Arc<dyn Render>,
+    retry_after_jitter: Duration,
+    alerts: Alerts,
 }
 
 impl EffectiveSettings {
     fn new(code: &LayerOverrides, file: &LayerOverrides) -> Self {
         let client_ip = code.client_ip.as_ref().or(file.client_ip.as_ref());
+        let renderer = code.renderer.as_ref().or(file.renderer.as_ref());
+        let jitter = code.retry_after_jitter.or(file.retry_after_jitter);
         Self {
             client_ip: client_ip.cloned().unwrap_or_default(),
             chain: file.chain.clone().followed_by(&code.chain),
             on_invalid: code.on_invalid.or(file.on_invalid).unwrap_or_default(),
             style: code.style.or(file.style).unwrap_or_default(),
+            renderer: renderer.map_or_else(|| Arc::new(<Auto>::default()) as _, Arc::clone),
+            retry_after_jitter: jitter.unwrap_or_default(),
+            alerts: code.alerts.or(file.alerts).unwrap_or_default(),
         }
     }
 }
@@ -94,7 +106,7 @@ impl Snapshot {
             .map(|name| telemetry.endpoint(name))
             .collect();
         let settings = EffectiveSettings::new(code, &file);
-        problems.or(Self {
+        let snapshot = problems.or(Self {
             names: QuotaNames::new(&policy, telemetry),
             endpoints,
             failed_auth_counters: telemetry.policy(failed_auth.name().as_str()),
@@ -103,7 +115,10 @@ impl Snapshot {
             failed_auth,
             settings,
             file,
-        })
+        })?;
+        #[cfg(feature = "metrics")]
+        snapshot.register_series(telemetry);
+        Ok(snapshot)
     }
 
     #[inline]
@@ -122,7 +137,21 @@ impl Snapshot {
     }
 
     #[inline]
-    pub(super) const fn style(&self) -> HeaderStyle {
+    pub(crate) const fn style(&self) -> HeaderStyle {
         self.settings.style
+    }
+
+    pub(crate) fn renderer(&self) -> &dyn Render {
+        &*self.settings.renderer
+    }
+
+    /// Returns the longest time that is added to `Retry-After` at random.
+    pub(crate) const fn retry_after_jitter(&self) -> Duration {
+        self.settings.retry_after_jitter
+    }
+
+    /// Returns the thresholds of alerts.
+    pub(super) const fn alerts(&self) -> Alerts {
+        self.settings.alerts
     }
 }

@@ -1,9 +1,9 @@
 //! Description of a policy for explanations and overviews. Not used while requests are evaluated.
 
-use std::fmt;
 use std::ops::Range;
 
 use super::key_by::KeyBy;
+use crate::error::named;
 
 /// Kind of a rule, by the requests that it applies to. The most specific kind comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,25 +21,13 @@ pub enum RuleKind {
     AlwaysOn,
 }
 
-impl RuleKind {
-    /// Returns the name: `endpoint`, `category`, `global`, `preflight`, `always-on`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Endpoint => "endpoint",
-            Self::Category => "category",
-            Self::Global => "global",
-            Self::Preflight => "preflight",
-            Self::AlwaysOn => "always-on",
-        }
-    }
-}
-
-impl fmt::Display for RuleKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+named!(RuleKind {
+    Endpoint => "endpoint",
+    Category => "category",
+    Global => "global",
+    Preflight => "preflight",
+    AlwaysOn => "always-on",
+});
 
 /// Description of all rules and endpoints of a policy. Fields refer to them by index.
 #[derive(Debug)]
@@ -64,9 +52,14 @@ pub(super) struct RuleAbout {
     pub(super) key_by: KeyBy,
     /// Whether tiers do not multiply the quotas.
     pub(super) unscaled: bool,
+    /// `scale` as the policy sets it.
+    pub(super) scale: Option<bool>,
+    /// `stack` as the policy sets it.
+    pub(super) stack: Option<bool>,
     /// Whether the rule has its own quotas, by tier.
     pub(super) has_tier_quotas: Box<[bool]>,
     pub(super) dry_run: bool,
+    pub(super) quiet: bool,
 }
 
 /// Description of one endpoint.

@@ -18,7 +18,7 @@ use crate::quota::{IntoQuota, Quota};
 /// Builder of a [`Policy`].
 ///
 /// [`build`](Self::build) checks all settings and reports all errors together.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct PolicyBuilder {
     pub(crate) tiers: Tiers,
@@ -32,32 +32,10 @@ pub struct PolicyBuilder {
     pub(crate) exempt: Exemptions,
     pub(crate) exempt_routes: Vec<String>,
     pub(crate) networks: Vec<String>,
-    pub(crate) warn_at: f64,
+    pub(crate) warn_at: Option<f64>,
     pub(crate) on_store_failure: OnStoreFailure,
-    pub(crate) local_share: f64,
+    pub(crate) local_share: Option<f64>,
     pub(crate) maintenance_until: Option<Timestamp>,
-}
-
-impl Default for PolicyBuilder {
-    fn default() -> Self {
-        Self {
-            tiers: Tiers::default(),
-            authenticated: None,
-            anonymous: None,
-            categories: Vec::new(),
-            endpoints: Vec::new(),
-            rules: Vec::new(),
-            preflight: Preflight::default(),
-            preflight_quota: None,
-            exempt: Exemptions::default(),
-            exempt_routes: Vec::new(),
-            networks: Vec::new(),
-            warn_at: 0.8,
-            on_store_failure: OnStoreFailure::default(),
-            local_share: 1.0,
-            maintenance_until: None,
-        }
-    }
 }
 
 impl PolicyBuilder {
@@ -176,7 +154,7 @@ impl PolicyBuilder {
     /// Sets the share of a limit from which on responses carry a warning and `rate_limit_warning` is
     /// logged. Default: `0.8`. Above 1, there are no warnings.
     pub fn warn_at(mut self, share: f64) -> Self {
-        self.warn_at = share;
+        self.warn_at = Some(share);
         self
     }
 
@@ -201,7 +179,7 @@ impl PolicyBuilder {
     /// # Ok::<(), tollgate::ValidationErrors>(())
     /// ```
     pub fn local_share(mut self, share: f64) -> Self {
-        self.local_share = share;
+        self.local_share = Some(share);
         self
     }
 
@@ -242,14 +220,15 @@ impl PolicyBuilder {
                 problems.push(error.at("exempt.subjects.ip"));
             }
         }
-        if !(0.0..=1e6).contains(&self.warn_at) {
+        if let Some(share) = self.warn_at.filter(|share| !(0.0..=1e6).contains(share)) {
             let expected = "a share of the limit such as `0.8`; above 1 for never";
-            let error = ValidationError::new("warn_at", self.warn_at, expected);
+            let error = ValidationError::new("warn_at", share, expected);
             problems.push(error.at("defaults.warn_at"));
         }
-        if !(self.local_share > 0.0 && self.local_share <= 1.0) {
+        let is_share = |share: f64| share > 0.0 && share <= 1.0;
+        if let Some(share) = self.local_share.filter(|share| !is_share(*share)) {
             let expected = "a share of the limit above 0 and up to 1, such as `0.25`";
-            let error = ValidationError::new("local_share", self.local_share, expected);
+            let error = ValidationError::new("local_share", share, expected);
             problems.push(error.at("defaults.local_share"));
         }
         compile::compile(self, problems)

@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::cost::Cost;
 use super::{Caller, CompiledQuota, Exemption, KeyBy, Policy, RuleKind};
-use crate::key::{MAX_WHO, Subject, is_plain};
+use crate::key::{Subject, plain_label};
 
 /// Counter of one quota of one rule, for one caller.
 pub(crate) struct CounterOf<'a> {
@@ -14,7 +13,7 @@ pub(crate) struct CounterOf<'a> {
     pub(crate) key_by: &'a KeyBy,
     pub(crate) subject: Subject<'a>,
     /// The dimensions of the subject, as in policy strings: `user`, `group+user`.
-    pub(crate) who: &'a str,
+    pub(crate) label: &'a str,
     /// Cost of a request. It is 1 if it depends on the request.
     pub(crate) cost: u64,
     pub(crate) dry_run: bool,
@@ -25,7 +24,7 @@ impl Policy {
     pub(crate) fn counters_of<'a>(
         &'a self,
         caller: &Caller<'a>,
-    ) -> impl Iterator<Item = CounterOf<'a>> {
+    ) -> impl Iterator<Item = CounterOf<'a>> + use<'a> {
         let [anonymous, authenticated] = self.about.globals;
         let (its_global, other) = if caller.is_authenticated() {
             (authenticated, anonymous)
@@ -46,19 +45,15 @@ impl Policy {
             })
             .flat_map(move |(about, subject)| {
                 let settings = &self.rules[about.settings];
-                let who = Some(about.key_by.who(&caller)).filter(|who| is_plain(who, MAX_WHO));
-                let cost = match settings.cost {
-                    Cost::Fixed(cost) => cost,
-                    Cost::Of(_) => 1,
-                };
+                let label = plain_label(about.key_by.label(&caller));
                 let counter_of = move |quota: &'a CompiledQuota| CounterOf {
                     kind: about.kind,
                     rule: &settings.name,
                     quota,
                     key_by: &about.key_by,
                     subject,
-                    who: who.unwrap_or("caller"),
-                    cost,
+                    label,
+                    cost: settings.cost.fixed().unwrap_or(1),
                     dry_run: about.dry_run,
                 };
                 self.quotas[about.quotas.clone()].iter().map(counter_of)
@@ -67,8 +62,6 @@ impl Policy {
 
     /// Returns [`Exemption::Network`] if clients with this IP are exempt.
     pub(crate) fn exempts_network(&self, ip: IpAddr) -> Option<Exemption> {
-        let mut networks = self.exempt.networks.iter();
-        let is_exempt = networks.any(|network| network.contains(&ip));
-        is_exempt.then_some(Exemption::Network)
+        self.exempt.covers(ip).then_some(Exemption::Network)
     }
 }

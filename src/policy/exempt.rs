@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 use crate::catch_panic::catch_panic;
+use crate::error::named;
 use crate::head::RequestHead;
 use crate::identity_types::Identity;
 
@@ -34,20 +35,16 @@ impl Exemption {
     pub(crate) const fn is_audited(self) -> bool {
         matches!(self, Self::Role | Self::Subject | Self::Maintenance)
     }
-
-    /// Returns the name in events: `route`, `role`, `subject`, `network`, `predicate`, `maintenance`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Route => "route",
-            Self::Role => "role",
-            Self::Subject => "subject",
-            Self::Network => "network",
-            Self::Predicate => "predicate",
-            Self::Maintenance => "maintenance",
-        }
-    }
 }
+
+named!(Exemption {
+    Route => "route",
+    Role => "role",
+    Subject => "subject",
+    Network => "network",
+    Predicate => "predicate",
+    Maintenance => "maintenance",
+});
 
 /// Closure that returns whether a request is exempt.
 type Predicate = Arc<dyn Fn(&RequestHead<'_>) -> bool + Send + Sync>;
@@ -62,11 +59,17 @@ pub(crate) struct Exemptions {
 }
 
 impl Exemptions {
+    /// Returns the first role of a caller that is exempt.
+    #[inline]
+    pub(super) fn role_of<'a>(&self, identity: &'a Identity) -> Option<&'a str> {
+        let is_exempt = |role: &&str| self.roles.iter().any(|known| **known == **role);
+        identity.roles().find(is_exempt)
+    }
+
     /// Returns why a caller is exempt by its identity: by a role or a subject.
     #[inline]
     pub(super) fn by_identity(&self, identity: &Identity) -> Option<Exemption> {
-        let is_exempt = |role: &str| self.roles.iter().any(|known| **known == *role);
-        if identity.roles().any(is_exempt) {
+        if self.role_of(identity).is_some() {
             return Some(Exemption::Role);
         }
         let is_named = |(name, value): &(Box<str>, Box<str>)| identity.get(name) == Some(value);
@@ -74,12 +77,16 @@ impl Exemptions {
         named.then_some(Exemption::Subject)
     }
 
+    /// Returns whether an exempt network contains this client IP.
+    pub(super) fn covers(&self, ip: IpAddr) -> bool {
+        self.networks.iter().any(|network| network.contains(&ip))
+    }
+
     /// Returns why a request is exempt by its client IP or by its head. A closure that panics does
     /// not exempt it.
     #[inline]
     pub(super) fn by_head(&self, head: &RequestHead<'_>, ip: Option<IpAddr>) -> Option<Exemption> {
-        let is_from = |ip: IpAddr| self.networks.iter().any(|network| network.contains(&ip));
-        if ip.is_some_and(is_from) {
+        if ip.is_some_and(|ip| self.covers(ip)) {
             return Some(Exemption::Network);
         }
         let exempts = |predicate: &Predicate| catch_panic(|| predicate(head)).unwrap_or(false);

@@ -1,12 +1,22 @@
 //! Conversion into a policy.
 
-use super::{Policy, PolicyBuilder, Rule};
+use super::{IntoRule, Policy, PolicyBuilder};
 use crate::error::ValidationErrors;
-use crate::quota::Quota;
 
 /// Value that can be converted into a policy: a policy, its builder, a rule or a quota.
 ///
-/// A rule or a quota becomes the global rule: per caller, and per client IP if unauthenticated.
+/// A rule or a quota becomes the global rule: per caller, and per client IP if unauthenticated. A
+/// quota can be a text.
+///
+/// ```
+/// use tollgate::{Quota, RateLimitLayer};
+///
+/// let quota: Quota = "100/minute".parse()?;
+/// let from_quota = RateLimitLayer::new(&quota)?;
+/// let from_text = RateLimitLayer::new(String::from("100/minute"))?;
+/// # let _ = (from_quota, from_text);
+/// # Ok::<(), tollgate::Error>(())
+/// ```
 pub trait IntoPolicy {
     /// Converts the value.
     ///
@@ -28,19 +38,7 @@ impl IntoPolicy for PolicyBuilder {
     }
 }
 
-impl IntoPolicy for &str {
-    fn into_policy(self) -> Result<Policy, ValidationErrors> {
-        Policy::builder().everyone(self).build()
-    }
-}
-
-impl IntoPolicy for Quota {
-    fn into_policy(self) -> Result<Policy, ValidationErrors> {
-        Policy::builder().everyone(self).build()
-    }
-}
-
-impl IntoPolicy for Rule {
+impl<R: IntoRule> IntoPolicy for R {
     fn into_policy(self) -> Result<Policy, ValidationErrors> {
         Policy::builder().everyone(self).build()
     }

@@ -15,7 +15,7 @@ pub(crate) enum KeyBy {
     Dimensions {
         names: Box<[Box<str>]>,
         /// The names, as in policy strings: `group+user`.
-        who: Box<str>,
+        label: Box<str>,
         /// Whether a caller that lacks a dimension is not counted. Otherwise it is counted as with
         /// [`KeyBy::Caller`].
         optional: bool,
@@ -56,7 +56,7 @@ impl KeyBy {
                 ));
             }
         }
-        let who = if names.is_empty() {
+        let label = if names.is_empty() {
             "all".into()
         } else {
             names.join("+").into()
@@ -64,7 +64,7 @@ impl KeyBy {
         let names = names.iter().map(|name| name.as_str().into()).collect();
         Ok(Self::Dimensions {
             names,
-            who,
+            label,
             optional,
         })
     }
@@ -78,10 +78,24 @@ impl KeyBy {
     #[inline]
     pub(crate) fn subject<'a>(&'a self, caller: &Caller<'a>) -> Option<Subject<'a>> {
         match self {
-            Self::Caller => Some(caller.known_by()),
+            Self::Caller => Some(caller.subject()),
             Self::Dimensions {
                 names, optional, ..
-            } => subject_or_caller(names, *optional, caller),
+            } => {
+                let found = subject_of(names, caller);
+                found.or_else(|| (!optional).then(|| caller.subject()))
+            }
+        }
+    }
+
+    /// Returns the subject of a check that [applies](Self::applies) to the caller.
+    #[inline]
+    pub(crate) fn subject_or_caller<'a>(&'a self, caller: &Caller<'a>) -> Subject<'a> {
+        match self {
+            Self::Caller => caller.subject(),
+            Self::Dimensions { names, .. } => {
+                subject_of(names, caller).unwrap_or_else(|| caller.subject())
+            }
         }
     }
 
@@ -107,19 +121,40 @@ impl KeyBy {
         names.find(|name| caller.value_or_address(name).is_none())
     }
 
+    /// Returns what [`label`](Self::label) returns for callers with these primary dimensions: `ip`, or those
+    /// of identity sources.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn possible_labels<'a>(&'a self, primary: &[&'a str]) -> Vec<&'a str> {
+        match self {
+            Self::Caller => primary.to_vec(),
+            Self::Dimensions {
+                names,
+                label,
+                optional,
+            } => {
+                let is_of_some = |name: &str| name != Identity::IP && name != Identity::USER;
+                let may_lack = !optional && names.iter().any(|name| is_of_some(name));
+                let is_unknown = **label == *Identity::USER && !primary.contains(&Identity::USER);
+                let own = if is_unknown { Identity::IP } else { label };
+                let callers = primary.iter().copied().filter(|_| may_lack);
+                std::iter::once(own).chain(callers).collect()
+            }
+        }
+    }
+
     /// Returns the dimensions of the [subject](Self::subject), as in policy strings: `user`, `ip`,
     /// `group+user`, `all`.
     #[inline]
-    pub(crate) fn who<'a>(&'a self, caller: &Caller<'a>) -> &'a str {
+    pub(crate) fn label<'a>(&'a self, caller: &Caller<'a>) -> &'a str {
         match self {
-            Self::Caller => caller.who(),
-            Self::Dimensions { who, .. }
-                if **who == *Identity::USER && caller.value(who).is_none() =>
+            Self::Caller => caller.label(),
+            Self::Dimensions { label, .. }
+                if **label == *Identity::USER && caller.value(label).is_none() =>
             {
                 Identity::IP
             }
-            Self::Dimensions { names, .. } if !has_all(names, caller) => caller.who(),
-            Self::Dimensions { who, .. } => who,
+            Self::Dimensions { names, .. } if !has_all(names, caller) => caller.label(),
+            Self::Dimensions { label, .. } => label,
         }
     }
 }
@@ -133,18 +168,6 @@ fn has_all<'a>(names: &'a [Box<str>], caller: &Caller<'a>) -> bool {
 
 /// Not inlined, so that the short and more frequent [`KeyBy::Caller`] can be inlined.
 #[inline(never)]
-fn subject_or_caller<'a>(
-    names: &'a [Box<str>],
-    optional: bool,
-    caller: &Caller<'a>,
-) -> Option<Subject<'a>> {
-    match subject_of(names, caller) {
-        None if !optional => Some(caller.known_by()),
-        found => found,
-    }
-}
-
-#[inline]
 fn subject_of<'a>(names: &'a [Box<str>], caller: &Caller<'a>) -> Option<Subject<'a>> {
     match names {
         [] => Some(Subject::all()),
@@ -170,7 +193,7 @@ impl<'a> Caller<'a> {
 
     /// Returns the subject for rules with [`KeyBy::Caller`].
     #[inline]
-    pub(crate) fn known_by(&self) -> Subject<'a> {
+    pub(crate) fn subject(&self) -> Subject<'a> {
         match self.identity.and_then(Identity::counter_key) {
             Some((name, value)) => Subject::named((name, Value::Text(value))),
             None => Subject::named((Identity::IP, self.address())),
@@ -183,13 +206,13 @@ impl<'a> Caller<'a> {
         let dimensions = self.identity.into_iter().flat_map(Identity::dimensions);
         let named = dimensions.map(|(name, value)| Subject::named((name, Value::Text(value))));
         let address = Subject::named((Identity::IP, self.address()));
-        std::iter::once(self.known_by())
+        std::iter::once(self.subject())
             .chain(named)
             .chain([address])
     }
 
-    /// Returns the name of the dimension in [`known_by`](Self::known_by).
-    fn who(&self) -> &'a str {
+    /// Returns the name of the dimension in [`subject`](Self::subject).
+    fn label(&self) -> &'a str {
         let primary = self.identity.and_then(Identity::primary);
         primary.map_or(Identity::IP, |(name, _)| name)
     }

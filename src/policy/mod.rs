@@ -98,6 +98,7 @@ mod preflight;
 mod resolve;
 mod route;
 mod rule;
+mod rule_settings;
 mod tiers;
 
 use std::fmt;
@@ -116,7 +117,6 @@ use crate::usage::Usage;
 
 pub use self::about::RuleKind;
 pub use self::builder::PolicyBuilder;
-pub(crate) use self::cost::Cost;
 pub use self::count::Count;
 #[cfg(feature = "admin")]
 pub(crate) use self::counters::CounterOf;
@@ -134,6 +134,7 @@ pub use self::preflight::Preflight;
 pub use self::route::PathRejection;
 pub(crate) use self::route::RoutedPath;
 pub use self::rule::{IntoRule, OnStoreFailure, Rule};
+pub(crate) use self::rule_settings::RuleSettings;
 pub use self::tiers::Tiers;
 pub(crate) use self::tiers::{TierOf, TierTable};
 
@@ -167,19 +168,6 @@ pub(crate) struct CompiledQuota {
     pub(crate) rank: u8,
 }
 
-/// Settings of a rule besides its quotas.
-#[derive(Debug)]
-pub(crate) struct RuleSettings {
-    pub(crate) name: Box<str>,
-    /// Path of the rule in a policy file.
-    pub(crate) path: Box<str>,
-    pub(crate) count: Count,
-    pub(crate) cost: Cost,
-    pub(crate) message: Option<Box<str>>,
-    pub(crate) suggestion: Option<Box<str>>,
-    pub(crate) on_store_failure: OnStoreFailure,
-}
-
 impl Policy {
     /// Returns a builder without rules.
     pub fn builder() -> PolicyBuilder {
@@ -207,6 +195,11 @@ impl Policy {
     #[inline]
     pub(crate) fn exempts_identity(&self, identity: Option<&Identity>) -> Option<Exemption> {
         self.exempt.by_identity(identity?)
+    }
+
+    /// Returns the role that exempts a caller.
+    pub(crate) fn exempt_role<'a>(&self, identity: Option<&'a Identity>) -> Option<&'a str> {
+        self.exempt.role_of(identity?)
     }
 
     /// Returns whether the policy has endpoints or exempt routes.
@@ -251,6 +244,13 @@ impl Policy {
     /// Returns the part of a quota that one process may admit while the store is unavailable.
     pub(crate) fn local_share_of(&self, quota: &Quota) -> Quota {
         self.local_share.of(quota)
+    }
+
+    /// Returns the used share of a limit from which on responses have a warning.
+    #[cfg(feature = "admin")]
+    #[expect(clippy::cast_precision_loss, reason = "at most 1,000")]
+    pub(crate) const fn warn_at(&self) -> f64 {
+        self.warn_thousandths as f64 / 1_000.0
     }
 
     /// Returns whether the usage has reached the share set by [`PolicyBuilder::warn_at`].

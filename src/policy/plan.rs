@@ -7,6 +7,7 @@ use super::route::PathRejection;
 use super::rule::OnStoreFailure;
 use super::{Caller, Policy, RuleSettings};
 use crate::batch::{Group, MAX_BATCH, MAX_CHECKS};
+use crate::decision::QUIET;
 use crate::head::RequestHead;
 
 /// The checks of an endpoint for one [kind](PlanKind) of request.
@@ -43,6 +44,10 @@ pub(crate) enum PlanKind {
 
 impl PlanKind {
     pub(crate) const COUNT: usize = 3;
+
+    /// In the order of the plans of an endpoint.
+    #[cfg(feature = "metrics")]
+    const ALL: [Self; Self::COUNT] = [Self::Unauthenticated, Self::Authenticated, Self::Preflight];
 }
 
 /// The checks of one request.
@@ -59,6 +64,16 @@ pub(crate) struct RequestChecks {
 }
 
 impl RequestChecks {
+    /// Sets the checks of a plan. There are none before.
+    #[inline]
+    pub(super) fn set(&mut self, plan: &Plan, kind: PlanKind) {
+        self.checks.extend_from_slice(&plan.checks);
+        self.recorded.extend_from_slice(&plan.recorded);
+        self.varies = plan.varies;
+        self.by_outcome = plan.by_outcome;
+        self.is_preflight = kind == PlanKind::Preflight;
+    }
+
     /// Adds the checks of a further reading of the path. Each quota is charged once.
     fn add_live(&mut self, checks: &[PlannedCheck]) -> Result<(), PathRejection> {
         for check in checks {
@@ -79,23 +94,30 @@ impl RequestChecks {
 }
 
 impl Policy {
+    /// Returns the checks of all plans, with the kind of request that they are for. A check that
+    /// several plans have is returned several times.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn all_checks(&self) -> impl Iterator<Item = (PlanKind, &PlannedCheck)> {
+        let kinds = PlanKind::ALL.into_iter();
+        let plans = self
+            .by_endpoint
+            .iter()
+            .flat_map(move |plans| kinds.clone().zip(plans));
+        let checks = |(kind, plan): (PlanKind, &usize)| {
+            let Plan {
+                checks, recorded, ..
+            } = &self.plans[*plan];
+            checks
+                .iter()
+                .chain(recorded)
+                .map(move |check| (kind, check))
+        };
+        plans.flat_map(checks)
+    }
+
     #[inline]
     pub(super) fn plan(&self, endpoint: usize, kind: PlanKind) -> &Plan {
         &self.plans[self.by_endpoint[endpoint][kind as usize]]
-    }
-
-    /// Returns the checks of a plan.
-    #[inline]
-    pub(super) fn planned(&self, endpoint: usize, kind: PlanKind) -> RequestChecks {
-        let plan = self.plan(endpoint, kind);
-        RequestChecks {
-            checks: SmallVec::from_slice(&plan.checks),
-            recorded: plan.recorded.to_vec(),
-            further_rules: Vec::new(),
-            varies: plan.varies,
-            by_outcome: plan.by_outcome,
-            is_preflight: kind == PlanKind::Preflight,
-        }
     }
 
     /// Merges the plans of several endpoints: every quota once, the most specific rules first. A
@@ -132,7 +154,8 @@ impl Policy {
                 united.recorded.extend_from_slice(&plan.recorded);
             }
         }
-        let rank = |check: &PlannedCheck| self.quota(check).rank;
+        // Without `QUIET`: it concerns what is reported, not how specific a rule is.
+        let rank = |check: &PlannedCheck| self.quota(check).rank & !QUIET;
         united.checks.sort_by_key(rank);
         dry_runs.sort_by_key(|group| rank(&group[0]));
         for (number, checks) in (0..).zip(dry_runs) {

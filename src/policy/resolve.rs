@@ -80,17 +80,25 @@ impl Policy {
         }
     }
 
-    /// Returns the checks of a request to these endpoints, not yet [adapted](Self::adapt) to it.
+    /// Sets the checks of a request to these endpoints, not yet [adapted](Self::adapt) to it. `checks` has
+    /// none before.
     #[inline]
-    pub(crate) fn checks_of(
+    pub(crate) fn set_checks(
         &self,
+        checks: &mut RequestChecks,
         resolved: &Resolved,
         kind: PlanKind,
-    ) -> Result<RequestChecks, PathRejection> {
+    ) -> Result<(), PathRejection> {
         match resolved {
-            Resolved::One(endpoint) => Ok(self.planned(*endpoint, kind)),
+            Resolved::One(endpoint) => {
+                checks.set(self.plan(*endpoint, kind), kind);
+                Ok(())
+            }
             Resolved::Rejected(rejection) => Err(*rejection),
-            Resolved::Several(_) => self.unite(&self.endpoints_of(resolved), kind),
+            Resolved::Several(_) => {
+                *checks = self.unite(&self.endpoints_of(resolved), kind)?;
+                Ok(())
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::cost::Cost;
 use super::count::Count;
-use crate::error::ValidationError;
+use crate::error::{ValidationError, named};
 use crate::head::RequestHead;
 use crate::quota::{IntoQuota, Quota};
 
@@ -30,10 +30,6 @@ use crate::quota::{IntoQuota, Quota};
 ///
 /// Settings are checked when the policy is built. All errors are reported together.
 #[derive(Clone, Debug, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a setting of its own"
-)]
 #[must_use]
 pub struct Rule {
     pub(crate) name: Option<String>,
@@ -41,15 +37,18 @@ pub struct Rule {
     pub(crate) quotas: Vec<Result<Quota, ValidationError>>,
     pub(crate) tiers: Vec<(String, Vec<Result<Quota, ValidationError>>)>,
     pub(crate) per: Option<Vec<String>>,
-    pub(crate) unscaled: bool,
+    /// `None` if not set. Then it is `true`.
+    pub(crate) scale: Option<bool>,
     pub(crate) count: Option<Count>,
     pub(crate) cost: Option<Cost>,
     pub(crate) message: Option<String>,
     pub(crate) suggestion: Option<String>,
     pub(crate) on_store_failure: Option<OnStoreFailure>,
     pub(crate) without_global: bool,
-    pub(crate) stacked: bool,
+    /// `None` if not set. Then it is `false`.
+    pub(crate) stack: Option<bool>,
     pub(crate) dry_run: bool,
+    pub(crate) quiet: bool,
 }
 
 /// What happens to requests while the store is unavailable.
@@ -68,16 +67,6 @@ pub enum OnStoreFailure {
 }
 
 impl OnStoreFailure {
-    /// Returns the name in policy files: `local`, `allow`, `deny`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-        }
-    }
-
     /// Returns a number that orders the outcomes. A higher number allows fewer requests.
     pub(super) const fn strictness(self) -> u8 {
         match self {
@@ -87,6 +76,12 @@ impl OnStoreFailure {
         }
     }
 }
+
+named!(OnStoreFailure, "on_store_failure" {
+    Local => "local",
+    Allow => "allow",
+    Deny => "deny",
+});
 
 impl Rule {
     /// Creates a rule with one quota.
@@ -106,16 +101,6 @@ impl Rule {
     pub fn category(mut self, name: impl Into<String>) -> Self {
         self.category = Some(name.into());
         self
-    }
-
-    /// Returns whether the rule sets one of the [`RuleSettings`](super::RuleSettings) that it can
-    /// take from its category.
-    pub(super) const fn has_settings(&self) -> bool {
-        self.count.is_some()
-            || self.cost.is_some()
-            || self.message.is_some()
-            || self.suggestion.is_some()
-            || self.on_store_failure.is_some()
     }
 
     /// Returns whether the global rule does not count the endpoint of this rule. A dry run never
@@ -167,7 +152,7 @@ impl Rule {
     /// Sets whether tiers multiply the quotas. Default: `true`. Use `false` for logins, sign-ups
     /// and recovery. A rule for the whole instance ([`per([])`](Self::per)) is never scaled.
     pub fn scale(mut self, scale: bool) -> Self {
-        self.unscaled = !scale;
+        self.scale = Some(scale);
         self
     }
 
@@ -233,11 +218,45 @@ impl Rule {
         self
     }
 
+    /// Sets whether responses report the rule only when it denies. Default: `false`, so that they
+    /// report the quota with the least remaining.
+    ///
+    /// The header `RateLimit-Policy` lists the rule in any case. If all rules of a request are quiet, the
+    /// tightest is reported.
+    ///
+    /// For a burst beside a window: callers see what remains of the window.
+    ///
+    /// ```
+    /// # use tollgate::{Algorithm, Quota, Window, policy::{Policy, Rule}};
+    /// let burst = Quota::builder(60, Window::MINUTE).algorithm(Algorithm::TokenBucket).burst(10);
+    /// let policy = Policy::builder()
+    ///     .everyone("60/minute, sliding-log")
+    ///     .endpoint("POST /chat", Rule::new(burst.build()?).name("burst").quiet(true))
+    ///     .build()?;
+    /// # let _ = policy;
+    /// # Ok::<(), tollgate::ValidationErrors>(())
+    /// ```
+    pub fn quiet(mut self, quiet: bool) -> Self {
+        self.quiet = quiet;
+        self
+    }
+
     /// Sets whether the category also counts endpoints that have quotas of their own. Default:
     /// `false`. Categories only.
+    ///
+    /// If most endpoints of a category have quotas of their own, `tollgate check` warns unless this
+    /// is set.
     pub fn stack(mut self, stack: bool) -> Self {
-        self.stacked = stack;
+        self.stack = Some(stack);
         self
+    }
+
+    pub(super) fn is_unscaled(&self) -> bool {
+        self.scale == Some(false)
+    }
+
+    pub(super) fn is_stacked(&self) -> bool {
+        self.stack == Some(true)
     }
 }
 
@@ -253,19 +272,7 @@ impl IntoRule for Rule {
     }
 }
 
-impl IntoRule for Quota {
-    fn into_rule(self) -> Rule {
-        Rule::new(self)
-    }
-}
-
-impl IntoRule for &str {
-    fn into_rule(self) -> Rule {
-        Rule::new(self)
-    }
-}
-
-impl IntoRule for String {
+impl<Q: IntoQuota> IntoRule for Q {
     fn into_rule(self) -> Rule {
         Rule::new(self)
     }

@@ -103,7 +103,7 @@ impl Tiers {
         let mut assigned = HashMap::new();
         for (dimension, value, tier) in self.assigned {
             if *dimension == *Identity::IP {
-                let expected = "a dimension of callers who are known, such as `user`";
+                let expected = "a dimension of an identity, such as `user`";
                 let error = ValidationError::new("assigned dimension", dimension, expected);
                 problems.push(error.at("tiers.assign.ip"));
                 continue;

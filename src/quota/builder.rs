@@ -2,7 +2,7 @@
 
 use super::divisor::Divisor;
 use super::{Algorithm, DEFAULT_BUCKETS, MAX_COUNT, Quota, Window};
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 
 /// Amounts × windows stay below this, with room for debts and for a sum of four, below 2^53.
 const MAX_PRODUCT: u64 = 1 << 46;
@@ -43,15 +43,21 @@ impl QuotaBuilder {
     }
 
     /// Validates the settings and returns the quota.
-    pub fn build(self) -> Result<Quota, ValidationError> {
+    ///
+    /// # Errors
+    ///
+    /// All wrong settings, each with its path: `limit`, `window`, `burst`, `buckets`.
+    pub fn build(self) -> Result<Quota, ValidationErrors> {
+        let mut errors = ValidationErrors::default();
         if self.amount == 0 {
-            return Err(ValidationError::new(
-                "quota limit",
-                self.amount,
-                "at least 1; write \"blocked\" to refuse everything, \"unlimited\" to allow it",
-            ));
+            let expected =
+                "at least 1; write \"blocked\" to deny everything, \"unlimited\" to allow it";
+            errors.push(ValidationError::new("quota limit", 0, expected).at("limit"));
         }
-        let (capacity, buckets) = (self.checked_burst()?, self.checked_buckets()?);
+        // A wrong burst is checked no further.
+        let burst = errors.note(self.checked_burst()).flatten();
+        let buckets = errors.note(self.checked_buckets()).unwrap_or_default();
+        let capacity = burst.unwrap_or(self.amount);
         let (tick_power, fits) = choose_tick(self.window, self.amount.max(capacity));
         let most = match self.algorithm {
             Algorithm::FixedWindow | Algorithm::SlidingBuckets => MAX_COUNT,
@@ -60,24 +66,28 @@ impl QuotaBuilder {
             Algorithm::TokenBucket => fits,
         };
         if most == 0 {
-            return Err(ValidationError::new(
-                "quota window",
-                self.window,
-                format!(
-                    "a shorter window with {}, or one of whole seconds",
-                    self.algorithm
-                ),
-            ));
+            let expected = format!(
+                "a shorter window with {}, or one of whole seconds",
+                self.algorithm
+            );
+            errors.push(ValidationError::new("quota window", self.window, expected).at("window"));
+            return Err(errors);
         }
-        for (field, value) in [("quota limit", self.amount), ("quota burst", capacity)] {
-            if value > most {
-                return Err(self.too_much(field, value, most));
+        if self.amount > most {
+            errors.push(self.too_much("quota limit", self.amount, most).at("limit"));
+        }
+        match burst {
+            Some(burst) if burst > most => {
+                errors.push(self.too_much("quota burst", burst, most).at("burst"));
             }
+            Some(burst) if self.amount > 0 => {
+                errors.note(self.check_refill(burst));
+            }
+            _ => {}
         }
-        self.check_refill(capacity)?;
         let tick = 10_u64.pow(u32::from(tick_power));
         let window_ticks = self.window.micros() / tick;
-        Ok(Quota {
+        errors.or(Quota {
             amount: self.amount,
             window: self.window,
             window_micros: self.window.micros(),
@@ -92,43 +102,32 @@ impl QuotaBuilder {
         })
     }
 
-    fn checked_burst(&self) -> Result<u64, ValidationError> {
-        match self.burst {
-            None => Ok(self.amount),
-            Some(burst) if self.algorithm != Algorithm::TokenBucket => Err(ValidationError::new(
-                "quota burst",
-                burst,
-                format!(
-                    "no burst with {}: only token-bucket has one",
-                    self.algorithm
-                ),
-            )),
-            Some(0) => Err(ValidationError::new("quota burst", 0, "at least 1")),
-            Some(burst) => Ok(burst),
-        }
+    fn checked_burst(&self) -> Result<Option<u64>, ValidationError> {
+        let expected = match self.burst {
+            Some(_) if self.algorithm != Algorithm::TokenBucket => format!(
+                "no burst with {}: only token-bucket has one",
+                self.algorithm
+            ),
+            Some(0) => "at least 1".to_owned(),
+            burst => return Ok(burst),
+        };
+        let found = self.burst.unwrap_or_default();
+        Err(ValidationError::new("quota burst", found, expected).at("burst"))
     }
 
     fn checked_buckets(&self) -> Result<u32, ValidationError> {
-        match self.buckets {
-            Some(buckets) if self.algorithm != Algorithm::SlidingBuckets => {
-                Err(ValidationError::new(
-                    "quota buckets",
-                    buckets,
-                    format!(
-                        "no buckets with {}: only sliding-buckets has them",
-                        self.algorithm
-                    ),
-                ))
-            }
-            Some(buckets) if !(1..=MAX_BUCKETS).contains(&buckets) => Err(ValidationError::new(
-                "quota buckets",
-                buckets,
-                format!("1 to {MAX_BUCKETS}"),
-            )),
-            Some(buckets) => Ok(buckets),
-            None if self.algorithm == Algorithm::SlidingBuckets => Ok(DEFAULT_BUCKETS),
-            None => Ok(0),
-        }
+        let expected = match self.buckets {
+            Some(_) if self.algorithm != Algorithm::SlidingBuckets => format!(
+                "no buckets with {}: only sliding-buckets has them",
+                self.algorithm
+            ),
+            Some(buckets) if !(1..=MAX_BUCKETS).contains(&buckets) => format!("1 to {MAX_BUCKETS}"),
+            Some(buckets) => return Ok(buckets),
+            None if self.algorithm == Algorithm::SlidingBuckets => return Ok(DEFAULT_BUCKETS),
+            None => return Ok(0),
+        };
+        let found = self.buckets.unwrap_or_default();
+        Err(ValidationError::new("quota buckets", found, expected).at("buckets"))
     }
 
     /// A bucket that is whole again only after more than ten years is a mistake.
@@ -136,14 +135,11 @@ impl QuotaBuilder {
         let longest = u128::from(Window::longest().micros()) * u128::from(self.amount);
         let refill = u128::from(capacity) * u128::from(self.window.micros());
         if self.algorithm == Algorithm::TokenBucket && refill > longest {
-            return Err(ValidationError::new(
-                "quota burst",
-                capacity,
-                format!(
-                    "a burst that {}/{} refills within ten years",
-                    self.amount, self.window
-                ),
-            ));
+            let expected = format!(
+                "a burst that {}/{} refills within ten years",
+                self.amount, self.window
+            );
+            return Err(ValidationError::new("quota burst", capacity, expected).at("burst"));
         }
         Ok(())
     }

@@ -21,20 +21,8 @@ impl IntoQuota for &Quota {
     }
 }
 
-impl IntoQuota for String {
+impl<T: AsRef<str>> IntoQuota for T {
     fn into_quota(self) -> Result<Quota, ValidationError> {
-        self.parse()
-    }
-}
-
-impl IntoQuota for &String {
-    fn into_quota(self) -> Result<Quota, ValidationError> {
-        self.parse()
-    }
-}
-
-impl IntoQuota for &str {
-    fn into_quota(self) -> Result<Quota, ValidationError> {
-        self.parse()
+        self.as_ref().parse()
     }
 }

@@ -9,7 +9,7 @@ mod window;
 use std::fmt;
 use std::time::Duration;
 
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors, named};
 
 use self::divisor::Divisor;
 pub(crate) use self::divisor::Rough;
@@ -37,14 +37,6 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    const ALL: [Self; 5] = [
-        Self::SlidingWindow,
-        Self::FixedWindow,
-        Self::SlidingBuckets,
-        Self::SlidingLog,
-        Self::TokenBucket,
-    ];
-
     /// Returns whether `reset` is the instant at which nothing is used any more, and not the end of a
     /// window.
     pub(crate) const fn is_whole_again(self) -> bool {
@@ -53,25 +45,15 @@ impl Algorithm {
             Self::SlidingWindow | Self::FixedWindow => false,
         }
     }
-
-    /// Returns the name in configuration: `sliding-window`, `token-bucket`, …
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SlidingWindow => "sliding-window",
-            Self::FixedWindow => "fixed-window",
-            Self::SlidingBuckets => "sliding-buckets",
-            Self::SlidingLog => "sliding-log",
-            Self::TokenBucket => "token-bucket",
-        }
-    }
 }
 
-impl fmt::Display for Algorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+named!(Algorithm, "quota algorithm" {
+    SlidingWindow => "sliding-window",
+    FixedWindow => "fixed-window",
+    SlidingBuckets => "sliding-buckets",
+    SlidingLog => "sliding-log",
+    TokenBucket => "token-bucket",
+});
 
 /// An amount per window, and how it is counted. One quota is one counter per key.
 ///
@@ -88,7 +70,7 @@ impl fmt::Display for Algorithm {
 ///     .burst(20)
 ///     .build()?;
 /// assert_eq!(bursty, "50 per minute, token-bucket, burst 20".parse()?);
-/// # Ok::<(), tollgate::ValidationError>(())
+/// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Quota {
@@ -117,7 +99,8 @@ const UNLIMITED: u64 = u64::MAX;
 impl Quota {
     /// Returns `amount` per `window`, counted by the default algorithm.
     pub fn new(amount: u64, window: Window) -> Result<Self, ValidationError> {
-        Self::builder(amount, window).build()
+        let quota = Self::builder(amount, window).build();
+        quota.map_err(ValidationErrors::into_first)
     }
 
     /// Returns `amount` per any length of time, counted by the default algorithm.
@@ -206,14 +189,14 @@ impl Quota {
             }
             _ => None,
         };
-        QuotaBuilder {
+        let builder = QuotaBuilder {
             amount,
             window: self.window,
             algorithm: self.algorithm,
             burst,
             buckets: (self.buckets != 0).then_some(self.buckets),
-        }
-        .build()
+        };
+        builder.build().map_err(ValidationErrors::into_first)
     }
 
     /// Returns the amount per window: 0 if blocked, `u64::MAX` if unlimited.

@@ -4,13 +4,14 @@ use std::str::FromStr;
 
 use super::builder::MAX_BUCKETS;
 use super::{Algorithm, Quota, Window};
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 
 const EXPECTED: &str =
     "a quota such as `500/hour`, `10/15m`, `50 per 10 seconds`, `unlimited` or `blocked`";
 
 /// Reads `N/second|minute|hour|day|week|month`, short forms (`N/s`, `N/15m`), `N per 10 seconds`,
-/// `unlimited` and `blocked`; then, each after a comma, an algorithm, `burst N`, `buckets N`.
+/// `unlimited` and `blocked`; then, each after a comma, an algorithm, `burst N`, `buckets N`. Returns
+/// the first error; a policy file and [`QuotaBuilder`](super::QuotaBuilder) report all.
 ///
 /// ```
 /// use tollgate::Quota;
@@ -18,31 +19,28 @@ const EXPECTED: &str =
 /// for text in ["500/hour", "500/h", "500 per hour", "500 / 1 hour", "500/60m"] {
 ///     assert_eq!(text.parse::<Quota>()?, Quota::per_hour(500)?);
 /// }
-/// let refused = "10/fortnight".parse::<Quota>().unwrap_err();
-/// assert!(refused.to_string().contains("second, minute, hour, day, week or month"));
+/// let error = "10/fortnight".parse::<Quota>().unwrap_err();
+/// assert!(error.to_string().contains("second, minute, hour, day, week or month"));
 /// # Ok::<(), tollgate::ValidationError>(())
 /// ```
 impl FromStr for Quota {
     type Err = ValidationError;
 
     fn from_str(text: &str) -> Result<Self, ValidationError> {
-        Self::parse_as(text, Algorithm::default())
+        Self::parse_as(text, Algorithm::default()).map_err(ValidationErrors::into_first)
     }
 }
 
 impl Quota {
     /// Parses a quota. Default of its algorithm: `algorithm`.
-    pub(crate) fn parse_as(text: &str, algorithm: Algorithm) -> Result<Self, ValidationError> {
+    pub(crate) fn parse_as(text: &str, algorithm: Algorithm) -> Result<Self, ValidationErrors> {
         let mut parts = text.split(',').map(str::trim);
         let rate = parts.next().unwrap_or_default();
         match rate {
             "unlimited" | "blocked" => {
                 if let Some(extra) = parts.next() {
-                    return Err(ValidationError::new(
-                        "quota",
-                        extra,
-                        format!("nothing after `{rate}`"),
-                    ));
+                    let expected = format!("nothing after `{rate}`");
+                    return Err(ValidationError::new("quota", extra, expected).into());
                 }
                 return Ok(match rate {
                     "blocked" => Self::blocked(),
@@ -50,11 +48,8 @@ impl Quota {
                 });
             }
             "0" => {
-                return Err(ValidationError::new(
-                    "quota",
-                    "0",
-                    "\"blocked\" to refuse everything, or \"unlimited\" to allow it",
-                ));
+                let expected = "\"blocked\" to deny everything, or \"unlimited\" to allow it";
+                return Err(ValidationError::new("quota", "0", expected).into());
             }
             _ => {}
         }
@@ -64,17 +59,17 @@ impl Quota {
             .ok_or_else(|| ValidationError::new("quota", text, EXPECTED))?;
         let mut builder = Self::builder(whole_number("quota limit", amount)?, window.parse()?)
             .algorithm(algorithm);
-        let mut said = Vec::new();
+        let mut seen = Vec::new();
         for part in parts {
             let (setting, found) = match part.split_once(' ') {
                 Some((setting @ ("burst" | "buckets"), number)) => (setting, number),
                 _ => ("algorithm", part),
             };
-            if said.contains(&setting) {
+            if seen.contains(&setting) {
                 let expected = format!("the {setting} of a quota just once");
-                return Err(ValidationError::new("quota", text, expected));
+                return Err(ValidationError::new("quota", text, expected).into());
             }
-            said.push(setting);
+            seen.push(setting);
             builder = match setting {
                 "burst" => builder.burst(whole_number("quota burst", found)?),
                 "buckets" => {
@@ -96,23 +91,6 @@ impl Quota {
 }
 
 /// Reads the names of [`Algorithm::name`].
-impl FromStr for Algorithm {
-    type Err = ValidationError;
-
-    fn from_str(text: &str) -> Result<Self, ValidationError> {
-        let known = Self::ALL
-            .into_iter()
-            .find(|algorithm| algorithm.name() == text);
-        known.ok_or_else(|| {
-            ValidationError::new(
-                "quota algorithm",
-                text,
-                "sliding-window, fixed-window, sliding-buckets, sliding-log or token-bucket",
-            )
-        })
-    }
-}
-
 /// Digits, with `_` between them where it helps reading.
 fn whole_number(field: &'static str, text: &str) -> Result<u64, ValidationError> {
     let text = text.trim();

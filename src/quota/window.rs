@@ -124,7 +124,7 @@ impl Window {
         }
     }
 
-    /// From a count and a unit as people write them; `None` if the unit is not one of ours.
+    /// Creates a window from a count and a unit such as `hour` or `h`; `None` for an unknown unit.
     pub(super) fn from_unit(count: u64, unit: &str) -> Option<Result<Self, ValidationError>> {
         let micros = match unit {
             "us" | "µs" | "microsecond" | "microseconds" => 1,

@@ -1,5 +1,6 @@
 //! Data of a rejected request: [`Denial`].
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -169,6 +170,18 @@ impl<'a> Denial<'a> {
         self
     }
 
+    /// Lengthens the wait by a random time of up to `max`. [`reset_at`](Self::reset_at) of a denial by
+    /// a quota does not change.
+    #[inline]
+    #[must_use]
+    pub fn with_jitter(mut self, max: Duration) -> Self {
+        if !max.is_zero() {
+            let jitter = random_up_to(max);
+            self.retry_after = self.retry_after.map(|wait| wait.saturating_add(jitter));
+        }
+        self
+    }
+
     /// Replaces the request id that was read from the head of the request.
     #[must_use]
     pub const fn with_request_id(mut self, id: RequestId<'a>) -> Self {
@@ -259,7 +272,7 @@ impl<'a> Denial<'a> {
     }
 
     /// Returns whether the same request can never be allowed: it costs more than the limit, or the
-    /// quota is `blocked`.
+    /// quota is `blocked` without an end.
     #[must_use]
     pub fn can_never_succeed(&self) -> bool {
         let outcome = self.binding.map(|binding| binding.usage().outcome());
@@ -317,4 +330,15 @@ impl<'a> Denial<'a> {
     pub const fn request_id(&self) -> &RequestId<'a> {
         &self.request_id
     }
+}
+
+/// Returns a random time of up to `max`, in whole microseconds.
+#[cold]
+fn random_up_to(max: Duration) -> Duration {
+    let max = u64::try_from(max.as_micros()).unwrap_or(u64::MAX);
+    // Each `RandomState` has other random keys.
+    let random = RandomState::new().hash_one(0_u8);
+    let random = (u128::from(random) * (u128::from(max) + 1)) >> u64::BITS;
+    // Fits: the product is at most `max` × 2^64.
+    Duration::from_micros(u64::try_from(random).unwrap_or(max))
 }

@@ -1,4 +1,4 @@
-//! Message of a denial for people.
+//! Human-readable message of a denial.
 
 use super::template::{Piece, fill};
 use super::{Denial, DenialKind, Template};
@@ -12,6 +12,12 @@ const TOO_COSTLY: &[Piece] = &[
 const BLOCKED: &[Piece] = &[Piece::literal(
     "Requests of this kind are blocked. Trying again cannot help.",
 )];
+
+const BLOCKED_UNTIL: &[Piece] = &[
+    Piece::literal("Requests of this kind are blocked. Please try again in "),
+    Piece::RetryIn,
+    Piece::literal("."),
+];
 
 const UNAVAILABLE: &[Piece] = &[
     Piece::literal("Rate limits cannot be checked right now. Please try again in "),
@@ -41,6 +47,8 @@ pub(super) fn write(denial: &Denial<'_>, out: &mut String) {
             Some(0) => BLOCKED,
             _ => TOO_COSTLY,
         },
+        // The message of the rule contains numbers of a quota, and a block has none.
+        DenialKind::Limited if denial.limit() == Some(0) => BLOCKED_UNTIL,
         DenialKind::Limited => denial.template().map_or(LIMITED, Template::pieces),
         DenialKind::Unavailable => UNAVAILABLE,
         DenialKind::Unauthorized => UNAUTHORIZED,

@@ -63,6 +63,7 @@ pub use self::envelope::JsonEnvelope;
 pub use self::finish::finish;
 pub use self::grpc::Grpc;
 pub use self::problem::ProblemJson;
+pub(crate) use self::render::respond;
 pub use self::render::{Auto, Render, RenderFn, render_with};
 pub use self::request_id::RequestId;
 pub use self::template::Template;

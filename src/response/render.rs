@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Response;
+use http::{Method, Response};
 
 use super::grpc::{Dialect, Grpc};
 use super::{Denial, JsonEnvelope, finish};
+use crate::catch_panic::catch_panic;
 use crate::headers::{HeaderStyle, Report, annotate};
 
 /// Renders denials as responses.
@@ -33,6 +34,22 @@ pub trait Render: fmt::Debug + Send + Sync + 'static {
         }
         response
     }
+}
+
+/// Returns the response of a renderer, or the default one if the renderer panics.
+pub(crate) fn respond(
+    renderer: &dyn Render,
+    style: HeaderStyle,
+    denial: &Denial<'_>,
+) -> Response<Bytes> {
+    let response = catch_panic(|| renderer.respond(denial, style));
+    let mut response = response.unwrap_or_else(|| JsonEnvelope.respond(denial, style));
+    // Over HTTP/2, hyper sends the body also in response to HEAD, which clients treat as an
+    // error. The headers, including the length, are those of GET.
+    if denial.head().method() == Method::HEAD {
+        *response.body_mut() = Bytes::new();
+    }
+    response
 }
 
 /// Forwards to the shared renderer.

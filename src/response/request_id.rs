@@ -1,7 +1,6 @@
 //! Id of a request in responses and logs: [`RequestId`].
 
 use std::hash::{BuildHasher, RandomState};
-use std::io::Write as _;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -37,7 +36,8 @@ enum RequestIdSource<'a> {
     New([u8; NEW]),
 }
 
-const NEW: usize = "req_".len() + 16;
+const PREFIX: &str = "req_";
+const NEW: usize = PREFIX.len() + 16;
 const MAX_LEN: usize = 128;
 
 impl<'a> RequestId<'a> {
@@ -57,9 +57,12 @@ impl<'a> RequestId<'a> {
     pub fn random() -> Self {
         // Each `RandomState` has other keys, which are random and never leave the process.
         let number = RandomState::new().hash_one(0_u8);
-        let mut name = [0; NEW];
-        // Infallible: the buffer has the length of the text.
-        let _ = write!(&mut name[..], "req_{number:016x}");
+        let mut name = *b"req_0000000000000000";
+        // `write!` takes 300 instructions more.
+        for (at, byte) in name.iter_mut().skip(PREFIX.len()).enumerate() {
+            let digit = char::from_digit((number >> (4 * at) & 0xf) as u32, 16);
+            *byte = digit.map_or(b'0', |digit| digit as u8);
+        }
         Self(RequestIdSource::New(name))
     }
 

@@ -1,4 +1,4 @@
-//! Durations and windows as text for people.
+//! Durations and windows as text.
 
 use crate::quota::Window;
 
@@ -38,8 +38,8 @@ static MICROS: Unit = Unit::new(0, " microsecond", " microseconds");
 
 /// Writes a wait: `47 minutes`, `1 hour and 5 minutes`, `2 days`.
 ///
-/// Rounded up, so that a caller who waits this long is allowed, and by at most a tenth: from ten of
-/// a unit on, that unit is written alone; below, the next smaller unit is written, too.
+/// Rounded up, so that a request after this wait is allowed, and by at most a tenth: from ten of a
+/// unit on, that unit is written alone; below, the next smaller unit is written, too.
 pub(super) fn wait(secs: u64, out: &mut String) {
     let (unit, finer) = coarsest(secs);
     let grain = if secs >= 10 * unit.secs { unit } else { finer };

@@ -172,7 +172,7 @@ impl<E> BreakerState<E> {
         probe.running_since.is_none().then_some(probe.next_at)
     }
 
-    /// Lets the next probe start from `now` on, for example after a sign of life.
+    /// Lets the next probe start from `now` on, for example after a late reply.
     pub(crate) fn probe_soon(&mut self, now: Timestamp) {
         if let Some(probe) = self.probe_mut() {
             probe.next_at = probe.next_at.min(now);

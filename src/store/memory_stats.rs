@@ -5,13 +5,25 @@
 pub struct MemoryStats {
     counters: u64,
     evicted: u64,
+    overflowed: u64,
 }
 
 impl MemoryStats {
     /// Returns statistics with these numbers; see the methods.
     #[must_use]
     pub const fn new(counters: u64, evicted: u64) -> Self {
-        Self { counters, evicted }
+        Self {
+            counters,
+            evicted,
+            overflowed: 0,
+        }
+    }
+
+    /// Sets the number of [overflowed](Self::overflowed) checks. Default: 0.
+    #[must_use]
+    pub const fn with_overflowed(mut self, overflowed: u64) -> Self {
+        self.overflowed = overflowed;
+        self
     }
 
     /// Returns the number of counters, including expired ones that have not been swept.
@@ -24,5 +36,12 @@ impl MemoryStats {
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.evicted
+    }
+
+    /// Returns the number of checks that were counted in a counter which callers share, because the
+    /// store had no room for a counter of their own.
+    #[must_use]
+    pub const fn overflowed(&self) -> u64 {
+        self.overflowed
     }
 }

@@ -2,7 +2,7 @@
 
 mod admin;
 mod breaker;
-mod by_print;
+mod by_fingerprint;
 mod chance;
 mod circuit_breaker;
 #[cfg(feature = "test-util")]
@@ -19,6 +19,7 @@ mod memory_stats;
 mod overrides;
 #[cfg(feature = "redis")]
 mod redis;
+mod shutdown;
 mod siphash;
 mod subject_hash;
 mod wall;
@@ -40,9 +41,11 @@ pub use self::health::StoreHealth;
 pub use self::lease::{Leased, LeasedBuilder};
 pub use self::memory::{MemoryStore, MemoryStoreBuilder};
 pub use self::memory_stats::MemoryStats;
+pub(crate) use self::overrides::AppliedOverride;
 pub use self::overrides::{Override, Overrides};
 #[cfg(feature = "redis")]
 pub use self::redis::{RedisStore, RedisStoreBuilder};
+pub(crate) use self::shutdown::shutdown_within;
 
 /// Keeps counters and decides batches against them.
 ///
@@ -119,6 +122,19 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         self.inner()?.overrides()
     }
 
+    /// Prepares the end of the process: refunds what was charged in advance, and waits for the replies
+    /// to refunds that were sent. [`RateLimitLayer::shutdown`](crate::RateLimitLayer::shutdown) and
+    /// [`Limiter::shutdown`](crate::Limiter::shutdown) call it with a deadline.
+    ///
+    /// The store can still be used. From the call on, nothing is charged in advance. A store that
+    /// charges nothing in advance and refunds at once needs no implementation.
+    fn shutdown(&self) -> StoreFuture<()> {
+        match self.inner() {
+            Some(inner) => inner.shutdown(),
+            None => StoreFuture::ready(Ok(())),
+        }
+    }
+
     /// Returns the store that a decorator wraps; `None` for any other store. The methods above forward
     /// to it by default.
     fn inner(&self) -> Option<&dyn Store> {
@@ -159,6 +175,14 @@ pub(crate) fn expect_len(usages: &Usages, checks: usize) -> Result<(), StoreErro
     Err(StoreError::permanent(format!(
         "invalid answer of the store: {answered} usages, expected {checks}"
     )))
+}
+
+/// Returns the overrides of a store, unless it has none. Until they have been loaded, it may have some, and
+/// no limit is known.
+#[inline]
+pub(crate) fn overrides_in_use(store: &dyn Store) -> Option<&dyn OverrideStore> {
+    let overrides = store.overrides()?;
+    (!overrides.table().is_empty()).then_some(overrides)
 }
 
 /// Error of a store that keeps no overrides.
@@ -209,6 +233,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn overrides(&self) -> Option<&dyn OverrideStore> {
         (**self).overrides()
+    }
+
+    fn shutdown(&self) -> StoreFuture<()> {
+        (**self).shutdown()
     }
 
     fn inner(&self) -> Option<&dyn Store> {

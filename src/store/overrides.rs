@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 use smallvec::SmallVec;
 
+pub(crate) use self::entry::AppliedOverride;
 pub use self::entry::Override;
 use self::filter::ValueFilter;
 use crate::clock::Timestamp;
@@ -212,8 +213,8 @@ impl Overrides {
         !self.is_empty() && self.filter.may_have(subject)
     }
 
-    /// Returns the quota that replaces `quota` of a rule for exactly this subject at `now`, which is
-    /// wall-clock time.
+    /// Returns what replaces `quota` of a rule for exactly this subject at `now`, which is wall-clock
+    /// time.
     #[inline]
     pub(crate) fn find(
         &self,
@@ -221,7 +222,7 @@ impl Overrides {
         rule: &str,
         quota: &Quota,
         now: Timestamp,
-    ) -> Option<Quota> {
+    ) -> Option<AppliedOverride> {
         self.sweep(now);
         if !self.may_have(subject) {
             return None;
@@ -236,7 +237,7 @@ impl Overrides {
         rule: &str,
         quota: &Quota,
         now: Timestamp,
-    ) -> Option<Quota> {
+    ) -> Option<AppliedOverride> {
         let table = self.table.load();
         let mut known = table
             .of(subject, rule)

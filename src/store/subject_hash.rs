@@ -42,10 +42,10 @@ pub(super) struct Fingerprint {
 
 /// Keyed hash of a batch: subjects, counters, costs and limits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct RequestPrint(u64, u64);
+pub(super) struct RequestFingerprint(u64, u64);
 
 /// The first half selects a bucket; both halves are compared.
-impl Hash for RequestPrint {
+impl Hash for RequestFingerprint {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.0);
@@ -189,13 +189,17 @@ impl SubjectHasher {
 
     /// Returns the hash of a request with these checks, whose subjects have these fingerprints.
     #[inline]
-    pub(super) fn request(&self, checks: &[Check<'_>], prints: &[Fingerprint]) -> RequestPrint {
+    pub(super) fn request(
+        &self,
+        checks: &[Check<'_>],
+        prints: &[Fingerprint],
+    ) -> RequestFingerprint {
         self.request_by(checks.iter().zip(prints.iter().copied()))
     }
 
     /// Returns the hash of a batch.
     #[inline]
-    pub(super) fn request_of(&self, batch: &Batch<'_>) -> RequestPrint {
+    pub(super) fn request_of(&self, batch: &Batch<'_>) -> RequestFingerprint {
         let checks = batch.checks();
         let mut last: Option<(&Subject<'_>, Fingerprint)> = None;
         self.request_by(checks.iter().map(|check| {
@@ -212,7 +216,7 @@ impl SubjectHasher {
     fn request_by<'c>(
         &self,
         checks: impl Iterator<Item = (&'c Check<'c>, Fingerprint)>,
-    ) -> RequestPrint {
+    ) -> RequestFingerprint {
         let (mut hash, mut len) = (self.request, WORD);
         for (check, print) in checks {
             let Tag { place, rest } = print.tag(check.counter());
@@ -228,7 +232,7 @@ impl SubjectHasher {
             }
         }
         let (first, second) = hash.finish(len, 0);
-        RequestPrint(first, second)
+        RequestFingerprint(first, second)
     }
 
     /// Returns a fingerprint that no subject has, except with a probability of 2^-128.

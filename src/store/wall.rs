@@ -48,6 +48,12 @@ impl WallTime {
             || charged_at < self.used_since.load(Ordering::Relaxed)
     }
 
+    /// Returns the wall-clock time; `None` if the store was given no clock.
+    #[cfg(feature = "redis")]
+    pub(super) fn now(&self) -> Option<Timestamp> {
+        self.clock.get().map(|clock| self.at(clock.now()))
+    }
+
     /// Returns the wall-clock time at `now`.
     #[cfg(feature = "redis")]
     pub(super) fn at(&self, now: Timestamp) -> Timestamp {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{FindTier, Settings, TierResolver};
 use crate::clock::{Clock, SystemClock};
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 
 /// Settings of a [`TierResolver`].
 #[must_use]
@@ -54,16 +54,22 @@ impl TierResolverBuilder {
     }
 
     /// Validates the settings.
-    pub fn build(self) -> Result<TierResolver, ValidationError> {
+    ///
+    /// # Errors
+    ///
+    /// All wrong settings, each with its path: `cache_capacity`, `deadline`.
+    pub fn build(self) -> Result<TierResolver, ValidationErrors> {
+        let mut errors = ValidationErrors::default();
         if self.settings.cache_capacity == 0 {
             let expected = "at least 1 caller";
-            return Err(ValidationError::new("tier cache_capacity", 0, expected));
+            let error = ValidationError::new("tier cache_capacity", 0, expected);
+            errors.push(error.at("cache_capacity"));
         }
         if self.settings.deadline.is_zero() {
             let expected = "more than 0, such as 100ms";
-            return Err(ValidationError::new("tier deadline", "0s", expected));
+            errors.push(ValidationError::new("tier deadline", "0s", expected).at("deadline"));
         }
-        Ok(self.build_unchecked())
+        Ok(errors.or(self)?.build_unchecked())
     }
 
     /// Builds a resolver from settings that are valid.

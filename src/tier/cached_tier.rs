@@ -1,6 +1,5 @@
 //! Cached tier of one caller.
 
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -84,16 +83,10 @@ impl CachedTier {
 }
 
 /// Key of the cache: the primary dimension of a caller, with its issuer, and its value.
-#[derive(PartialEq, Eq)]
+#[derive(PartialEq, Eq, Hash)]
 pub(super) struct CallerKey {
     dimension: Box<str>,
     value: Box<str>,
-}
-
-impl Hash for CallerKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        CallerKeyRef((&self.dimension, &self.value)).hash(state);
-    }
 }
 
 /// Borrowed [`CallerKey`]. Both have equal hashes.

@@ -20,7 +20,7 @@ pub use self::builder::TierResolverBuilder;
 use self::cached_tier::{CacheAccess, CachedTier, CallerKey, CallerKeyRef};
 use self::failure_log::FailureLog;
 pub use self::future::TierFuture;
-use self::lookup::LookupCall;
+use self::lookup::look_up;
 use self::shared_lookup::SharedLookup;
 use crate::clock::{Clock, Timestamp};
 use crate::identity_types::Identity;
@@ -44,7 +44,7 @@ use crate::sync::locked;
 /// .cache_ttl(Duration::from_secs(600))
 /// .build()?;
 /// # let _ = tiers;
-/// # Ok::<(), tollgate::ValidationError>(())
+/// # Ok::<(), tollgate::ValidationErrors>(())
 /// ```
 ///
 /// - A tier is cached for [`cache_ttl`](TierResolverBuilder::cache_ttl), for up to
@@ -174,7 +174,7 @@ impl TierResolver {
     fn start_lookup(&self, identity: &Identity, now: Timestamp) -> Arc<SharedLookup> {
         let state = &self.state;
         let deadline = now.saturating_add(state.settings.deadline);
-        let lookup = LookupCall::new(
+        let lookup = look_up(
             Arc::clone(&state.find),
             identity.clone(),
             state.clock.sleep_until(deadline),

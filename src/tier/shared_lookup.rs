@@ -7,11 +7,16 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::lookup::{LookupCall, LookupResult};
+use futures_util::future::BoxFuture;
+
+use super::lookup::LookupResult;
 use crate::clock::Timestamp;
 use crate::sync::locked;
 
 /// A look-up that is polled by the tasks that wait for it. No task is spawned.
+///
+/// `futures_util::future::Shared` does the same, but loses a wake-up if the look-up makes progress
+/// while one task polls it, another task is polled meanwhile, and the first one is then dropped.
 pub(super) struct SharedLookup {
     progress: Mutex<Progress>,
     wakers: Arc<LookupWakers>,
@@ -19,14 +24,14 @@ pub(super) struct SharedLookup {
 }
 
 enum Progress {
-    Running(Box<LookupCall>),
+    Running(BoxFuture<'static, LookupResult>),
     Done(LookupResult),
 }
 
 impl SharedLookup {
-    pub(super) fn new(lookup: LookupCall, deadline: Timestamp) -> Self {
+    pub(super) fn new(lookup: BoxFuture<'static, LookupResult>, deadline: Timestamp) -> Self {
         Self {
-            progress: Mutex::new(Progress::Running(Box::new(lookup))),
+            progress: Mutex::new(Progress::Running(lookup)),
             wakers: Arc::default(),
             deadline,
         }
@@ -60,7 +65,7 @@ impl SharedLookup {
         };
         self.wakers.table().driver = Some(id);
         let waker = Waker::from(Arc::clone(&self.wakers));
-        let polled = Pin::new(&mut **lookup).poll(&mut Context::from_waker(&waker));
+        let polled = lookup.as_mut().poll(&mut Context::from_waker(&waker));
         if let Poll::Ready(result) = &polled {
             let finished = mem::replace(&mut *progress, Progress::Done(result.clone()));
             // The user's future is dropped after the lock is released: its `Drop` may come back here.

@@ -1,4 +1,4 @@
-//! A real browser, without a window: Chromium, spoken to in its own protocol over two pipes.
+//! Headless Chromium, controlled through the `DevTools` protocol over two pipes.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::{sleep, timeout};
 
-/// More than a busy machine needs, and less than a person waits.
+/// Upper bound for any operation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Chromium reads commands from descriptor 3 and replies on descriptor 4.
@@ -20,7 +20,7 @@ const START: &str = r#"exec chromium --headless=new --no-sandbox --disable-gpu \
     --disable-dev-shm-usage --no-first-run --user-data-dir="$0" --remote-debugging-pipe \
     about:blank 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null"#;
 
-/// A browser with one page, which ends with the test.
+/// A browser with one page. It ends with the test.
 pub(super) struct Browser {
     child: Child,
     to: ChildStdin,
@@ -28,14 +28,14 @@ pub(super) struct Browser {
     profile: PathBuf,
     session: Option<String>,
     last: u64,
-    /// Events without a command.
+    /// Messages that are not replies to a command.
     events: Vec<Value>,
 }
 
 impl Browser {
-    /// A page of this size; `scheme` is `light` or `dark`.
+    /// Opens a page with a window of this size. `scheme` is `light` or `dark`.
     pub(super) async fn open(url: &str, (width, height): (u32, u32), scheme: &str) -> Self {
-        // Tests that run side by side in one process must not share one.
+        // Tests that run in one process must not share a profile.
         static OPENED: AtomicU32 = AtomicU32::new(0);
         let number = OPENED.fetch_add(1, Ordering::Relaxed);
         let name = format!("chromium-{}-{number}", std::process::id());
@@ -82,13 +82,13 @@ impl Browser {
         browser
     }
 
-    /// What the browser answers.
+    /// Sends a command. Returns the result.
     async fn call(&mut self, method: &str, params: Value) -> Value {
-        let answer = timeout(PATIENCE, self.called(method, params)).await;
-        answer.unwrap_or_else(|_| panic!("{method} is not answered"))
+        let answer = timeout(PATIENCE, self.send_and_receive(method, params)).await;
+        answer.unwrap_or_else(|_| panic!("{method} has no reply"))
     }
 
-    async fn called(&mut self, method: &str, params: Value) -> Value {
+    async fn send_and_receive(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
         let mut message = json!({ "id": self.last, "method": method, "params": params });
         if let Some(session) = &self.session {
@@ -96,13 +96,13 @@ impl Browser {
         }
         let message = format!("{message}\0");
         let sent = self.to.write_all(message.as_bytes()).await;
-        sent.expect("chromium is there: `apt-get install chromium`");
+        sent.expect("chromium is not installed: `apt-get install chromium`");
         loop {
             let mut answer = Vec::new();
             self.from.read_until(0, &mut answer).await.unwrap();
             assert!(
                 !answer.is_empty(),
-                "chromium is there: `apt-get install chromium`"
+                "chromium is not installed: `apt-get install chromium`"
             );
             let mut answer: Value = serde_json::from_slice(&answer[..answer.len() - 1]).unwrap();
             if answer["id"] == self.last {
@@ -113,7 +113,7 @@ impl Browser {
         }
     }
 
-    /// What an expression is on the page.
+    /// Evaluates an expression on the page. Returns its value.
     pub(super) async fn value(&mut self, expression: &str) -> Value {
         let params = json!({ "expression": expression, "returnByValue": true });
         let mut answer = self.call("Runtime.evaluate", params).await;
@@ -121,7 +121,7 @@ impl Browser {
         answer["result"]["value"].take()
     }
 
-    /// Waits for an expression to be true.
+    /// Waits until an expression is true.
     pub(super) async fn until(&mut self, expression: &str) {
         let is_true = async {
             while self.value(expression).await != json!(true) {
@@ -130,18 +130,18 @@ impl Browser {
         };
         if timeout(PATIENCE, is_true).await.is_err() {
             let page = self.value("document.body.innerText").await;
-            panic!("not to be seen: {expression} in\n{page}");
+            panic!("never true: {expression} in\n{page}");
         }
     }
 
-    /// The text of an element.
+    /// Returns the text of an element.
     pub(super) async fn text(&mut self, selector: &str) -> String {
         let text = format!("document.querySelector({selector:?}).innerText");
         let text = self.value(&text).await;
         text.as_str().unwrap().replace('\u{a0}', " ")
     }
 
-    /// Waits for an element to say something.
+    /// Waits until the text of an element contains `text`.
     pub(super) async fn until_shows(&mut self, selector: &str, text: &str) {
         self.until(&format!(
             "(document.querySelector({selector:?})?.innerText ?? '').replaceAll('\\u00a0', ' ').replace(/[\\u2068\\u2069]/g, '').includes({text:?})"
@@ -149,7 +149,7 @@ impl Browser {
         .await;
     }
 
-    /// Signs in at the dashboard, and waits for all of it, so that nothing moves any more.
+    /// Signs in at the dashboard, and waits until all of it is loaded and the layout is stable.
     pub(super) async fn sign_in(&mut self, token: &str) {
         self.until("!document.querySelector('#sign-in').hidden")
             .await;
@@ -161,8 +161,7 @@ impl Browser {
             .await;
     }
 
-    /// Clicks on the middle of an element, as a hand would: once it stands still and nothing is
-    /// in front of it.
+    /// Clicks on the middle of an element. Waits until it no longer moves and no other element covers it.
     pub(super) async fn click(&mut self, selector: &str) {
         let find = format!(
             "(() => {{ const it = document.querySelector({selector:?}); if (!it) return null; \
@@ -170,27 +169,27 @@ impl Browser {
              const [x, y] = [at.x + at.width / 2, at.y + at.height / 2]; \
              return it.contains(document.elementFromPoint(x, y)) ? [x, y] : null; }})()"
         );
-        let stands_still = async {
+        let stable = async {
             let mut before = Value::Null;
             loop {
-                let place = self.value(&find).await;
-                if !place.is_null() && place == before {
-                    break place;
+                let point = self.value(&find).await;
+                if !point.is_null() && point == before {
+                    break point;
                 }
-                before = place;
+                before = point;
                 sleep(Duration::from_millis(50)).await;
             }
         };
-        let place = timeout(PATIENCE, stands_still).await;
-        let place = place.unwrap_or_else(|_| panic!("{selector} cannot be clicked on"));
+        let point = timeout(PATIENCE, stable).await;
+        let point = point.unwrap_or_else(|_| panic!("{selector} cannot be clicked on"));
         for kind in ["mousePressed", "mouseReleased"] {
-            let params = json!({ "type": kind, "x": place[0], "y": place[1], "button": "left",
+            let params = json!({ "type": kind, "x": point[0], "y": point[1], "button": "left",
                 "clickCount": 1 });
             self.call("Input.dispatchMouseEvent", params).await;
         }
     }
 
-    /// Puts a text into a field, in the place of what is there.
+    /// Replaces the text of a field.
     pub(super) async fn write(&mut self, selector: &str, text: &str) {
         self.click(selector).await;
         let field = format!("document.querySelector({selector:?})");
@@ -217,10 +216,21 @@ impl Browser {
         }
     }
 
-    /// Keeps a picture of the whole page among what the tests leave behind.
+    /// Saves a screenshot of the whole page in the temporary directory of the tests.
     pub(super) async fn picture(&mut self, name: &str) {
+        self.picture_of("html", name).await;
+    }
+
+    /// Saves a screenshot of an element with its surroundings.
+    pub(super) async fn picture_of(&mut self, selector: &str, name: &str) {
         self.value("scrollTo(0, 0)").await;
-        let params = json!({ "format": "png", "captureBeyondViewport": true });
+        let clip = format!(
+            "(() => {{ const at = document.querySelector({selector:?}).getBoundingClientRect(); \
+             const [x, y] = [Math.max(0, at.x - 10), Math.max(0, at.y - 10)]; \
+             return {{ x, y, width: at.right + 10 - x, height: at.bottom + 10 - y, scale: 1 }}; }})()"
+        );
+        let clip = self.value(&clip).await;
+        let params = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
         let picture = self.call("Page.captureScreenshot", params).await;
         let bytes = BASE64_STANDARD
             .decode(picture["data"].as_str().unwrap())
@@ -230,13 +240,33 @@ impl Browser {
         std::fs::write(directory.join(format!("{name}.png")), bytes).unwrap();
     }
 
-    /// Whether everything fits into the width of the window.
+    /// Runs axe-core. Returns its serious and critical findings.
+    pub(super) async fn accessibility_findings(&mut self) -> Vec<String> {
+        // An evaluation is not subject to the CSP of the page.
+        let params = json!({ "expression": include_str!("admin/axe/axe.min.js") });
+        self.call("Runtime.evaluate", params).await;
+        self.value(
+            "window.findings = null; axe.run(document).then((result) => { \
+             window.findings = result.violations \
+             .filter((found) => ['serious', 'critical'].includes(found.impact)) \
+             .map((found) => `${found.id}: ${found.nodes.map((node) => node.html).join(' ')}`); }); true",
+        )
+        .await;
+        self.until("window.findings !== null").await;
+        let findings = self.value("window.findings").await;
+        let findings = findings.as_array().unwrap().iter();
+        findings
+            .map(|found| found.as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Returns whether the page fits into the width of the window.
     pub(super) async fn fits(&mut self) -> bool {
         let fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
         self.value(fits).await == json!(true)
     }
 
-    /// What the page has complained of: errors, warnings, what its policy forbids.
+    /// Returns errors, warnings and CSP violations of the page.
     pub(super) fn complaints(&self) -> Vec<String> {
         let complaint = |event: &&Value| match event["method"].as_str() {
             Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled") => true,
@@ -249,7 +279,7 @@ impl Browser {
             .collect()
     }
 
-    /// Ends it, with everything that it has started.
+    /// Ends the browser and all processes that it has started.
     pub(super) async fn close(mut self) {
         self.session = None;
         let end = async {

@@ -1,4 +1,4 @@
-//! Many threads, many tasks, one truth: what is admitted is exactly the limit.
+//! Many threads and tasks admit exactly the limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,10 +78,9 @@ async fn sixty_four_tasks_on_one_key_get_exactly_the_limit() {
     assert_eq!(admitted, LIMIT);
 }
 
-/// Batches over a user, a tenant and the whole instance, overlapping in every way and taken in
-/// every order, from 8 threads: four million decisions. A charged batch is charged
-/// everywhere, so the books must balance: what the tenants admitted, the users admitted, and
-/// so did the instance. A deadlock would never end.
+/// Batches over a user, a tenant and the whole instance from 8 threads, in every order: four million
+/// decisions. A charged batch is charged to all three, so users, tenants and instance admit the same
+/// total. A deadlock would hang the test.
 #[test]
 fn overlapping_batches_are_charged_as_one() {
     const THREADS: usize = 8;
@@ -134,7 +133,7 @@ fn overlapping_batches_are_charged_as_one() {
     let admitted = admitted.into_inner();
     assert_eq!(
         admitted, 100_003,
-        "the instance is the tightest, and used up"
+        "the limit of the instance is the lowest, and used up"
     );
     assert_eq!(used(&all, &per_all), admitted);
     assert_eq!(

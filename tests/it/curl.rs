@@ -1,4 +1,4 @@
-//! What curl would do, for machines that have none: the same method, headers and body.
+//! Replacement for curl: sends the same method, headers and body.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::http::Answer;
 use crate::support::sockets::{Client, Version};
 
-/// The words of a command, as a shell would tell them apart.
+/// Splits a command into words, as a shell does.
 pub(crate) fn words(command: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -25,12 +25,12 @@ pub(crate) fn words(command: &str) -> Vec<String> {
             _ => word.get_or_insert_default().push(letter),
         }
     }
-    assert_eq!(quote, None, "a quote does not end: {command}");
+    assert_eq!(quote, None, "unclosed quote: {command}");
     words.extend(word);
     words
 }
 
-/// A command that has been read.
+/// A parsed command.
 #[derive(Debug, PartialEq, Eq)]
 struct Curl {
     method: String,
@@ -49,7 +49,11 @@ impl Curl {
         let mut headers = Vec::new();
         let mut is_version_2 = false;
         while let Some(word) = words.next() {
-            let mut value = || words.next().unwrap_or_else(|| panic!("{word} what?"));
+            let mut value = || {
+                words
+                    .next()
+                    .unwrap_or_else(|| panic!("{word} needs a value"))
+            };
             match &*word {
                 "-i" | "-s" => {}
                 "-X" => method = Some(value()),
@@ -60,17 +64,17 @@ impl Curl {
                     let (name, value) = line.split_once(": ").expect("name: value");
                     headers.push((name.to_ascii_lowercase(), value.to_owned()));
                 }
-                _ if word.starts_with('-') => panic!("what is {word}? {command}"),
-                _ => assert_eq!(url.replace(word), None, "two addresses: {command}"),
+                _ if word.starts_with('-') => panic!("unknown option {word}: {command}"),
+                _ => assert_eq!(url.replace(word), None, "two URLs: {command}"),
             }
         }
-        let is_typed = headers.iter().any(|(name, _)| name == "content-type");
-        if body.is_some() && !is_typed {
+        let has_content_type = headers.iter().any(|(name, _)| name == "content-type");
+        if body.is_some() && !has_content_type {
             let form = "application/x-www-form-urlencoded";
             headers.push(("content-type".to_owned(), form.to_owned()));
         }
         let implied = if body.is_some() { "POST" } else { "GET" };
-        let url = url.expect("an address");
+        let url = url.expect("a URL");
         let (url, times) = match url.split_once("[1-") {
             Some((url, times)) => (url, times.strip_suffix(']').unwrap().parse().unwrap()),
             None => (&*url, 1),
@@ -86,7 +90,7 @@ impl Curl {
     }
 }
 
-/// The answers that a command gets from this server, which is the one that it has to name.
+/// Sends the requests of a command, whose URL must name this server. Returns the responses.
 pub(crate) async fn replay(server: SocketAddr, command: &str) -> Vec<Answer> {
     let curl = Curl::parse(command);
     let path = curl.url.strip_prefix(&format!("http://{server}"));
@@ -113,7 +117,7 @@ pub(crate) async fn replay(server: SocketAddr, command: &str) -> Vec<Answer> {
     answers
 }
 
-/// Holds an answer against one that a page shows, but for what changes from minute to minute.
+/// Compares a response with one that a page shows, except for values that change with time.
 pub(crate) fn assert_is_shown(answer: &Answer, shown: &str) {
     let (head, body) = shown.split_once("\n\n").unwrap_or((shown, ""));
     let (status, headers) = head.split_once('\n').unwrap();
@@ -122,31 +126,37 @@ pub(crate) fn assert_is_shown(answer: &Answer, shown: &str) {
     for line in headers.lines() {
         let (name, value) = line.split_once(": ").unwrap();
         let sent = answer.header(name).unwrap_or_else(|| panic!("no {name}"));
-        let passing = ["x-ratelimit-reset", "retry-after", "x-request-id", "date"];
-        assert!(sent == value || passing.contains(&name), "{line}: {sent}");
+        let changing = ["x-ratelimit-reset", "retry-after", "x-request-id", "date"];
+        assert!(sent == value || changing.contains(&name), "{line}: {sent}");
     }
     if !body.is_empty() {
-        assert_eq!(lasting(&answer.body), lasting(body));
+        assert_eq!(
+            without_changing_values(&answer.body),
+            without_changing_values(body)
+        );
     }
 }
 
-/// A body without what changes from one minute to the next.
-fn lasting(body: &str) -> Value {
+/// Returns a body without the values that change with time.
+fn without_changing_values(body: &str) -> Value {
     let Ok(mut body) = serde_json::from_str::<Value>(body) else {
         return body.trim().into();
     };
     let error = &mut body["error"];
-    for passing in ["message", "request_id", "timestamp"] {
-        assert!(error[passing].take().is_string(), "no {passing}");
+    for changing in ["message", "request_id", "timestamp"] {
+        assert!(error[changing].take().is_string(), "no {changing}");
     }
-    for passing in ["reset_at", "retry_after"] {
-        assert!(!error["details"][passing].take().is_null(), "no {passing}");
+    for changing in ["reset_at", "retry_after"] {
+        assert!(
+            !error["details"][changing].take().is_null(),
+            "no {changing}"
+        );
     }
     body
 }
 
 #[test]
-fn words_are_those_of_a_shell() {
+fn commands_are_split_as_by_a_shell() {
     assert_eq!(
         words(r#"tollgate explain --request "GET /a b"  -d '{"a": 1}' ''"#),
         [
@@ -162,7 +172,7 @@ fn words_are_those_of_a_shell() {
 }
 
 #[test]
-fn a_command_is_read_as_curl_reads_it() {
+fn commands_are_parsed_as_by_curl() {
     let plain = Curl::parse("curl -i http://localhost/");
     assert_eq!(
         (&*plain.method, &*plain.url, plain.times),

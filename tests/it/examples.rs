@@ -1,4 +1,4 @@
-//! The examples as processes: started, called over a socket, stopped.
+//! The examples, started as processes and called over a socket.
 
 mod custom_store;
 mod gateway;
@@ -24,7 +24,7 @@ use crate::redis::Server;
 use crate::support::http::Answer;
 use crate::support::sockets::{Client, Version};
 
-/// Those that serve, and all they have in common.
+/// Examples that serve HTTP.
 pub(crate) const SERVERS: &[&str] = &[
     "gateway",
     "grpc",
@@ -36,7 +36,7 @@ pub(crate) const SERVERS: &[&str] = &[
     "tenant_chat",
 ];
 
-/// The answer to a request with a JSON body: `POST /path`, and headers.
+/// Sends a request with a JSON body, for example `POST /path`. Returns the response.
 async fn send_json(client: &Client, line: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
     let (method, path) = line.split_once(' ').unwrap();
     let mut request = Request::builder()
@@ -51,7 +51,7 @@ async fn send_json(client: &Client, line: &str, headers: &[(&str, &str)], body: 
 }
 
 #[tokio::test]
-async fn a_wrong_port_is_refused_by_name() {
+async fn an_invalid_port_is_reported() {
     for name in SERVERS {
         for port in ["70000", "-1", "http", ""] {
             let end = ended(name, &[("PORT", port)]).await;
@@ -66,7 +66,7 @@ async fn a_wrong_port_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_refused_by_name() {
+async fn a_port_in_use_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for name in SERVERS {
@@ -76,10 +76,10 @@ async fn a_port_that_is_taken_is_refused_by_name() {
     }
 }
 
-/// Those that tell little; the others have tests that look closer.
+/// Examples without tests of their commands in their own modules.
 #[tokio::test]
-async fn what_they_tell_people_to_try_works() {
-    async fn works<const N: usize>(name: &str) {
+async fn printed_commands_work() {
+    async fn printed_commands_succeed<const N: usize>(name: &str) {
         let mut example = Example::start(name, &[]).await;
         for command in quickstart::commands::<N>(&mut example).await {
             let answers = curl::replay(example.address(), &command).await;
@@ -87,14 +87,14 @@ async fn what_they_tell_people_to_try_works() {
             assert!((200..300).contains(&status), "{status}: {command}");
         }
     }
-    works::<2>("group_agent").await;
-    works::<1>("outbound_email").await;
-    works::<1>("telegram_webhook").await;
+    printed_commands_succeed::<2>("group_agent").await;
+    printed_commands_succeed::<1>("outbound_email").await;
+    printed_commands_succeed::<1>("telegram_webhook").await;
 }
 
-/// Examples that use Redis if `REDIS_URL` is set. The quickstart counts in memory only.
+/// Every example except the quickstart uses Redis if `REDIS_URL` is set.
 #[tokio::test]
-async fn a_wrong_redis_is_refused_by_name_and_without_its_password() {
+async fn an_invalid_redis_url_is_reported_without_its_password() {
     for name in SERVERS.iter().filter(|name| **name != "quickstart") {
         for url in ["", "localhost", "http://127.0.0.1:6379", "redis://:6379x"] {
             process::refuses(name, &[("REDIS_URL", url, "redis://")]).await;
@@ -106,10 +106,10 @@ async fn a_wrong_redis_is_refused_by_name_and_without_its_password() {
     }
 }
 
-/// A wrong choice of TLS and a wrong password look like an outage otherwise, and the program would run
-/// without shared limits.
+/// Without this check, a wrong choice of TLS and a wrong password look like an outage. The program would
+/// run without shared limits.
 #[tokio::test]
-async fn redis_that_rejects_the_configuration_ends_them_with_code_2() {
+async fn examples_end_with_code_2_if_redis_rejects_the_configuration() {
     let secure = Server::start_on_tls_with(&[]);
     let plain = Server::start_on_tcp_with(&["--requirepass", "word"]);
     let cases = [
@@ -120,10 +120,10 @@ async fn redis_that_rejects_the_configuration_ends_them_with_code_2() {
         ),
     ];
     for name in SERVERS.iter().filter(|name| **name != "quickstart") {
-        for (url, advice) in &cases {
+        for (url, expected) in &cases {
             let end = ended(name, &[("REDIS_URL", url)]).await;
             assert_eq!((end.code, end.stdout.as_str()), (Some(2), ""), "{name}");
-            assert!(end.stderr.contains(advice), "{name}: {}", end.stderr);
+            assert!(end.stderr.contains(expected), "{name}: {}", end.stderr);
             assert!(!end.stderr.contains("hush"), "{name}: {}", end.stderr);
         }
     }
@@ -132,7 +132,7 @@ async fn redis_that_rejects_the_configuration_ends_them_with_code_2() {
 /// Also while an idle connection is open.
 #[cfg(unix)]
 #[tokio::test]
-async fn sigterm_ends_them_cleanly() {
+async fn sigterm_ends_examples_with_code_0() {
     for name in SERVERS {
         let example = Example::start(name, &[]).await;
         let idle = tokio::net::TcpStream::connect(example.address()).await;
@@ -143,19 +143,39 @@ async fn sigterm_ends_them_cleanly() {
     }
 }
 
-/// Scripts read one line and close the pipe.
+/// Also while the shutdown cannot send refunds.
+#[cfg(unix)]
 #[tokio::test]
-async fn a_closed_stdout_does_not_stop_them() {
+async fn sigterm_ends_examples_while_redis_hangs() {
+    let redis = Server::start();
+    let url = redis.url();
+    let mut examples = Vec::new();
+    for name in SERVERS.iter().filter(|name| **name != "quickstart") {
+        examples.push((name, Example::start(name, &[("REDIS_URL", &url)]).await));
+    }
+    redis.signal("STOP");
+    for (name, example) in examples {
+        assert_eq!(example.terminate().await, Some(0), "{name}");
+    }
+    redis.signal("CONT");
+}
+
+/// A script that reads one line and then closes the pipe.
+#[tokio::test]
+async fn examples_continue_after_stdout_is_closed() {
     for name in SERVERS {
         let mut example = Example::start(name, &[]).await;
         example.stop_reading();
         let client = Client::new(Version::Http2, example.address());
-        assert!(client.send("GET /", &[]).await.status > 0, "{name} is gone");
+        assert!(
+            client.send("GET /", &[]).await.status > 0,
+            "{name} has stopped"
+        );
     }
 }
 
 #[tokio::test]
-async fn first_limit_counts_to_three() {
+async fn first_limit_admits_three_messages() {
     let end = ended("first_limit", &[]).await;
     assert_eq!(end.code, Some(0));
     let lines: Vec<&str> = end.stdout.lines().collect();

@@ -58,7 +58,7 @@ fn flood_resets_neither_blocked_nor_half_used_counters() {
         assert_eq!(used(&store, &blocked(number), &counter, now), 10);
         assert_eq!(used(&store, &halfway(number), &counter, now), 5);
     }
-    // Blocked until the reset and not longer.
+    // Blocked until the reset, and not longer.
     let reset = now.saturating_add(Duration::from_hours(2));
     assert_eq!(used(&store, &blocked(0), &counter, reset), 0);
 }
@@ -183,8 +183,8 @@ fn counter(rule: &str, limit: u64) -> Counter {
     Counter::new(rule, Quota::per_hour(limit).unwrap()).unwrap()
 }
 
-/// Eviction compared shares of the limit with those of other rules, so a counter with one request left
-/// was displaced by counters of another rule that are used up after one request.
+/// Bug: eviction compared shares of the limit across rules. A counter with one request left was evicted
+/// for counters of another rule that are used up after one request.
 #[test]
 fn counter_at_999_of_1000_is_kept_during_a_flood_of_another_rule() {
     let store = MemoryStore::builder().capacity(500).build().unwrap();
@@ -199,8 +199,8 @@ fn counter_at_999_of_1000_is_kept_during_a_flood_of_another_rule() {
     assert_eq!(used(&store, &alice, &large, NOW), 999);
 }
 
-/// Only a counter that was used up was marked by a denial, so a caller with too little left for an
-/// expensive request was displaced.
+/// Bug: only a counter that was used up was marked by a denial. A caller with too little left for an
+/// expensive request was evicted.
 #[test]
 fn caller_denied_at_8_of_10_with_cost_4_is_kept_during_a_flood() {
     let store = MemoryStore::builder().capacity(500).build().unwrap();
@@ -214,8 +214,8 @@ fn caller_denied_at_8_of_10_with_cost_4_is_kept_during_a_flood() {
     assert_eq!(used(&store, &alice, &counter, NOW), 8);
 }
 
-/// One request of a rule with a small limit had a higher rank than several requests of a rule with a
-/// large limit.
+/// Bug: one request of a rule with a small limit had a higher rank than several requests of a rule with
+/// a large limit.
 #[test]
 fn counters_with_some_usage_are_kept_during_a_flood_of_keys_seen_once() {
     let store = MemoryStore::builder().capacity(2_000).build().unwrap();
@@ -234,7 +234,7 @@ fn counters_with_some_usage_are_kept_during_a_flood_of_keys_seen_once() {
     assert_eq!(kept.count(), 500);
 }
 
-/// A request that costs more than half of what is used must not make a protected counter displaceable.
+/// A request that costs more than half of what is used does not make a protected counter evictable.
 #[test]
 fn expensive_request_does_not_end_protection() {
     let store = MemoryStore::builder().capacity(500).build().unwrap();

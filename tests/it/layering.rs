@@ -9,7 +9,7 @@ use crate::support::root;
 /// level that are listed for it below.
 const LEVELS: [&[&str]; 6] = [
     &["admin", "client", "config"],
-    &["layer", "service", "future", "extract"],
+    &["layer", "service", "future", "extract", "responder"],
     &["pipeline"],
     &["limiter"],
     &[
@@ -24,6 +24,7 @@ const LEVELS: [&[&str]; 6] = [
         "clock",
         "calendar",
         "catch_panic",
+        "configuration_warning",
         "error",
         "hashed",
         "head",
@@ -35,8 +36,9 @@ const LEVELS: [&[&str]; 6] = [
 ];
 
 /// What each module of the lowest level may use of that level.
-const LOWEST: [(&str, &[&str]); 15] = [
+const LOWEST: [(&str, &[&str]); 16] = [
     ("catch_panic", &[]),
+    ("configuration_warning", &[]),
     ("error", &[]),
     ("hashed", &[]),
     ("head", &[]),
@@ -54,10 +56,11 @@ const LOWEST: [(&str, &[&str]); 15] = [
 ];
 
 /// What modules of upper levels may use of their own level.
-const SIDEWAYS: [(&str, &[&str]); 4] = [
+const SIDEWAYS: [(&str, &[&str]); 5] = [
     ("layer", &["service"]),
     ("service", &["future"]),
     ("extract", &["layer"]),
+    ("responder", &["extract"]),
     ("response", &["headers"]),
 ];
 

@@ -1,13 +1,16 @@
 //! Public API of the limiter.
 
-mod fast_paths;
+mod one_route;
 mod overrides;
 mod pending;
 mod reserve;
 mod reserve_properties;
+mod responder;
 
 use std::net::Ipv4Addr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tollgate::{
@@ -198,6 +201,33 @@ fn refund_goes_to_the_window_of_the_charge() {
     let usages = limiter.usages("alice").wait().unwrap();
     let left: Vec<u64> = usages.usages().iter().map(tollgate::Usage::used).collect();
     assert_eq!(left, [1, 1]);
+}
+
+/// Polls a future once.
+fn poll_once(future: Pin<&mut impl Future<Output = ()>>) -> Poll<()> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn sweep_at_an_interval_drops_expired_counters_without_requests() {
+    let clock = ManualClock::new();
+    let limiter = Limiter::builder().quota("10/minute").clock(clock.clone());
+    let limiter = limiter.build().unwrap();
+    let mut sweeping = pin!(limiter.sweep_every(Duration::from_mins(5)));
+    for key in ["a", "b"] {
+        assert!(limiter.check(key).wait().unwrap().is_allowed());
+    }
+    assert!(poll_once(sweeping.as_mut()).is_pending());
+    clock.advance(Duration::from_secs(299));
+    assert!(poll_once(sweeping.as_mut()).is_pending());
+    assert_eq!(limiter.len().wait().unwrap(), 2);
+    clock.advance(Duration::from_secs(1));
+    assert!(poll_once(sweeping.as_mut()).is_pending());
+    assert_eq!(limiter.len().wait().unwrap(), 0);
+
+    drop(limiter);
+    clock.advance(Duration::from_mins(5));
+    assert!(poll_once(sweeping.as_mut()).is_ready());
 }
 
 #[test]

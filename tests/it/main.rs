@@ -2,6 +2,7 @@
 
 mod admin;
 mod browser;
+mod builder_errors;
 mod client;
 mod concurrency;
 mod config;

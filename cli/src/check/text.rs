@@ -29,10 +29,23 @@ pub(super) fn summary(name: &str, overview: &Overview<'_>, has_colors: bool) -> 
     let categories = overview.rules.iter();
     for category in categories.filter(is_of_kind(RuleKind::Category)) {
         table.add_heading(format!("Category {}", category.name));
-        table.add_row(rule_cells(category, "together"));
+        table.add_row(rule_cells(category, "counted together:"));
         let is_member = |endpoint: &&EndpointView<'_>| endpoint.rules.contains(category);
         for endpoint in overview.endpoints.iter().filter(is_member) {
             table.add_row(vec![format!("  {}", route_label(endpoint))]);
+        }
+        let mut members = overview.endpoints.iter();
+        let is_replaced = |endpoint: &EndpointView<'_>| {
+            endpoint.category.as_ref() == Some(category) && !endpoint.rules.contains(category)
+        };
+        let has_own = |endpoint: &EndpointView<'_>| {
+            let mut rules = endpoint.rules.iter();
+            endpoint.category.as_ref() == Some(category) && rules.any(|rule| rule != category)
+        };
+        if members.clone().any(is_replaced) {
+            table.add_row(vec!["counted separately:".to_owned()]);
+        } else if members.any(has_own) {
+            table.add_row(vec!["counted separately as well:".to_owned()]);
         }
         add_endpoint_rows(overview, Some(category), &mut table);
     }
@@ -120,8 +133,10 @@ fn add_preflight_row(overview: &Overview<'_>, table: &mut Table) {
 fn add_endpoint_rows(overview: &Overview<'_>, category: Option<&RuleView<'_>>, table: &mut Table) {
     for endpoint in &overview.endpoints {
         if endpoint.category.as_ref() == category {
+            let indent = if category.is_some() { "  " } else { "" };
+            let label = format!("{indent}{}", route_label(endpoint));
             for rule in endpoint.rules.iter().filter(is_of_kind(RuleKind::Endpoint)) {
-                table.add_row(rule_cells(rule, &route_label(endpoint)));
+                table.add_row(rule_cells(rule, &label));
             }
         }
     }
@@ -158,6 +173,9 @@ fn rule_cells(rule: &RuleView<'_>, what: &str) -> Vec<String> {
     }
     if rule.dry_run {
         notes.push("dry-run".to_owned());
+    }
+    if rule.quiet {
+        notes.push("quiet".to_owned());
     }
     if !notes.is_empty() {
         cells.push(notes.join(", "));

@@ -11,7 +11,7 @@ fn summary_lists_limits_per_tier_and_exemptions() {
     assert_eq!((run.code, &*run.stderr), (Some(0), ""));
     for line in [
         "limits.toml is fine: 5 rules for 2 endpoints",
-        "  POST /login             login    caller  10/1h and 5/1m  10/1h and 5/1m  counts failure",
+        "  POST /login             login    caller  10/1h and 5/1m  10/1h and 5/1m  counts failure, quiet",
         "  everything              tenant   tenant  100000/1d       500000/1d       dry-run",
         "    GET /v1/secrets/{id}",
         "  callers   tenant=ourselves",
@@ -52,6 +52,7 @@ fn json_summary_lists_rules_endpoints_and_exemptions() {
             "cost": 1,
             "count": "failure",
             "mode": "enforce",
+            "quiet": true,
             "on_store_failure": "deny",
         })
     );

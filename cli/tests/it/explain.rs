@@ -63,6 +63,7 @@ fn identity_tier_roles_and_address_select_the_counters() {
             "cost": 1,
             "count": "all",
             "mode": "enforce",
+            "quiet": false,
             "on_store_failure": "local",
             "message": null,
             "suggestion": "Send fewer requests.",
@@ -101,7 +102,7 @@ fn rules_that_do_not_count_have_a_reason() {
         report["not_counted_by"],
         json!([
             { "kind": "global", "rule": "global", "why": "only-anonymous",
-              "because": "it is for the anonymous" },
+              "because": "it applies to unauthenticated callers" },
             { "kind": "always-on", "rule": "tenant", "why": "lacks",
               "because": "the caller has no `tenant`" },
         ])

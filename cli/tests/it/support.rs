@@ -35,10 +35,12 @@ limit = ['10/hour', '5/minute']
 scale = false
 count = 'failure'
 on_store_failure = 'deny'
+quiet = true
 
 [[rules]]
 name = 'tenant'
 per = ['tenant']
+scale = true
 limit = '100_000/day'
 mode = 'dry-run'
 

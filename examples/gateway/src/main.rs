@@ -13,16 +13,29 @@
 //! | `JWT_SECRET` | Secret of the tokens (HS256). Claims: `sub`, `app_metadata.plan`, `roles` |
 //! | `TOLLGATE_CONFIG` | Policy file. Default: `gateway.toml` of this package |
 //! | `REDIS_URL` | Redis server that instances share. Default: count in memory |
-//! | `ADMIN_TOKEN` | Token of the dashboard and the admin API. Default: random, printed |
+//! | `ADMIN_TOKEN` | Token of the dashboard and the admin API. Default: random and printed, unless `ADMIN_TOKENS` is set |
+//! | `ADMIN_TOKENS` | Tokens with names and roles: `alice:write:secret-1,grafana:read:secret-2`. A role is `read` or `write` |
 //! | `TRUSTED_PROXIES` | Networks whose `X-Forwarded-For` is used, separated by commas |
+//! | `LOG_FORMAT` | `text`, or `json` for one JSON object per line. Default: `text` |
+//! | `LOG_IDENTITIES` | `hashed`, or `plain` for users and addresses as they are. Default: `hashed` |
+//! | `ALERT_WEBHOOK_URL` | URL that alerts are sent to, with retries. Default: none |
+//! | `ALERT_FORMAT` | `json`, `slack` (incoming webhook) or `pagerduty` (Events API v2). Default: `json` |
+//! | `ALERT_PAGERDUTY_KEY` | Integration key of the `PagerDuty` service |
+//! | `ALERT_MIN_SEVERITY` | `low`, `medium`, `high` or `critical`. Default: `low`; for `PagerDuty` `high` |
 //! | `TOLLGATE_…` | Overrides a setting of the file: `TOLLGATE_GLOBAL__ANONYMOUS=50/hour` |
+//!
+//! Alerts are sent by a task of their own, and no request waits for them. At most 100 wait; further ones
+//! are dropped and logged. Alerts that wait when the process ends are not delivered. An alert about one
+//! caller contains the caller's name.
 
+mod admin_tokens;
+mod alerts;
 #[path = "../../common/mod.rs"]
 mod common;
+mod logs;
 
 use std::env;
 use std::error::Error;
-use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -37,6 +50,9 @@ use tollgate::RateLimitLayer;
 use tollgate::admin::{Admin, Status};
 use tollgate::config::Config;
 use tollgate::identity::{ClientIp, Jwt, JwtBuilder};
+
+use self::admin_tokens::AdminTokens;
+use self::alerts::Webhook;
 
 /// Handler of all endpoints: returns the route that matched.
 async fn answer(method: Method, route: MatchedPath) -> Json<Value> {
@@ -99,6 +115,11 @@ async fn limits(tokens: Jwt) -> Result<RateLimitLayer, Box<dyn Error>> {
     };
     // While Redis is unavailable, this process counts by itself.
     let limits = limits.store(common::store("gateway", Duration::from_millis(50)).await);
+    let limits = if logs::shows_identities() {
+        limits.log_plain_identities()
+    } else {
+        limits
+    };
     let limits = limits.build()?;
     limits.watch()?;
     Ok(limits)
@@ -115,32 +136,20 @@ fn trusted_proxies() -> Option<ClientIp> {
     Some(client_ip)
 }
 
-/// Returns `ADMIN_TOKEN`, or a random token.
-fn admin_token() -> String {
-    // The keys of `RandomState` are random.
-    let digits = || RandomState::new().hash_one("ADMIN_TOKEN");
-    let random = format!("{:016x}{:016x}", digits(), digits());
-    let allowed = "at least 8 visible ASCII characters, without spaces";
-    common::setting("ADMIN_TOKEN", &random, allowed, |text| {
-        let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
-        (visible && text.len() >= 8).then(|| text.to_owned())
-    })
-}
-
 /// Status endpoint, metrics and dashboard. They are outside of the limits, so that a caller without
 /// quota can still see why.
-fn monitoring(limits: &RateLimitLayer, token: &str) -> Result<Router, Box<dyn Error>> {
+fn monitoring(limits: &RateLimitLayer, tokens: &AdminTokens) -> Result<Router, Box<dyn Error>> {
     let recorder = PrometheusBuilder::new().install_recorder()?;
     let layer = limits.clone();
     let metrics = async move || {
-        // Gauges of the last hour also change without requests. Reading the statistics updates them.
-        drop(layer.statistics());
+        // Gauges of the last hour and the health of the store also change without requests.
+        layer.refresh_metrics();
         recorder.render()
     };
     Ok(Router::new()
         .merge(Status::new(limits).router()?)
         .route("/metrics", get(metrics))
-        .nest_service("/admin", Admin::new(limits).token(token).router()?))
+        .nest_service("/admin", tokens.add_to(Admin::new(limits)).router()?))
 }
 
 fn tokens(secret: &str) -> JwtBuilder {
@@ -150,30 +159,31 @@ fn tokens(secret: &str) -> JwtBuilder {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     // Denials and exemptions are logged to standard error.
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .init();
+    logs::init();
     let secret = common::setting(
         "JWT_SECRET",
         "development-only secret",
         "a secret that is not empty and not a PEM text",
         |text| tokens(text).build().ok().map(|_| text.to_owned()),
     );
-    let token = admin_token();
+    let admin_tokens = AdminTokens::from_env();
+    let webhook = Webhook::from_env();
     let limits = limits(tokens(&secret).build()?).await?;
+    if let Some(webhook) = webhook {
+        webhook.deliver(&limits);
+    }
     // The API is merged last: axum keeps the fallback of the later router, and requests for unknown
     // paths must be counted.
-    let app = monitoring(&limits, &token)?
-        .merge(api().layer(limits))
+    let app = monitoring(&limits, &admin_tokens)?
+        .merge(api().layer(limits.clone()))
         .into_make_service_with_connect_info::<SocketAddr>();
 
-    let (listener, stopped) = common::listen().await;
+    let (listener, stop) = common::listen().await;
     common::print(&what_to_try(listener.local_addr()?, &secret)?);
-    common::print(&where_to_look(listener.local_addr()?, &token));
-    axum::serve(listener, app)
-        .with_graceful_shutdown(stopped)
-        .await?;
-    Ok(())
+    common::print(&where_to_look(listener.local_addr()?, &admin_tokens));
+    let server = axum::serve(listener, app).with_graceful_shutdown(stop.received());
+    let shutdown = |deadline| limits.shutdown(deadline);
+    Ok(stop.run(server.into_future(), shutdown).await?)
 }
 
 fn what_to_try(server: SocketAddr, secret: &str) -> Result<String, Box<dyn Error>> {
@@ -205,11 +215,10 @@ Ten logins per hour in every tier. The eleventh gets 429:
     ))
 }
 
-fn where_to_look(server: SocketAddr, token: &str) -> String {
-    let development = if env::var_os("ADMIN_TOKEN").is_none() {
-        format!("ADMIN_TOKEN is not set. Token of this run: {token}\n")
-    } else {
-        String::new()
+fn where_to_look(server: SocketAddr, tokens: &AdminTokens) -> String {
+    let development = match tokens.random() {
+        Some(token) => format!("ADMIN_TOKEN is not set. Token of this run: {token}\n"),
+        None => String::new(),
     };
     format!(
         "{development}Dashboard: http://{server}/admin

@@ -34,11 +34,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
 
     let (_, health) = tonic_health::server::health_reporter();
-    let (listener, stopped) = common::listen().await;
-    Server::builder()
-        .layer(limits)
+    let (listener, stop) = common::listen().await;
+    let server = Server::builder()
+        .layer(limits.clone())
         .add_service(health)
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener), stopped)
-        .await?;
-    Ok(())
+        .serve_with_incoming_shutdown(TcpIncoming::from(listener), stop.received());
+    let shutdown = |deadline| limits.shutdown(deadline);
+    Ok(stop.run(server, shutdown).await?)
 }

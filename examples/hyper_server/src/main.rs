@@ -24,6 +24,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
 use tollgate::RateLimitLayer;
 use tollgate::identity::PeerAddr;
 use tollgate::policy::{Policy, Rule};
@@ -58,9 +59,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .store(common::store("hyper-server", Duration::from_millis(50)).await)
         .build()?;
 
+    let (listener, stop) = common::listen().await;
+    let server = async {
+        serve(&listener, &limits, stop.received()).await;
+        Ok::<(), Infallible>(())
+    };
+    let shutdown = |deadline| limits.shutdown(deadline);
+    Ok(stop.clone().run(server, shutdown).await?)
+}
+
+/// Accepts connections until `stopped` completes. Then waits for the requests in progress.
+async fn serve(listener: &TcpListener, limits: &RateLimitLayer, stopped: impl Future<Output = ()>) {
     let server = auto::Builder::new(TokioExecutor::new());
     let connections = GracefulShutdown::new();
-    let (listener, stopped) = common::listen().await;
     let mut stopped = pin!(stopped);
     loop {
         let accepted = tokio::select! {
@@ -89,5 +100,4 @@ async fn main() -> Result<(), Box<dyn Error>> {
         });
     }
     connections.shutdown().await;
-    Ok(())
 }

@@ -58,8 +58,9 @@ struct LookupResponse {
     subject: SubjectBody,
     known_by: String,
     tier: String,
-    /// Whether the tier is certain. A token of the caller may name another one.
-    tier_known: bool,
+    /// Whether the default tier stands for one that is not known. A token of the caller may name
+    /// another one.
+    tier_assumed: bool,
     /// Why the caller is exempt.
     exempt: Option<&'static str>,
     blocked: bool,
@@ -67,6 +68,8 @@ struct LookupResponse {
     because: Vec<String>,
     degraded: bool,
     limits: Vec<LookupLimit>,
+    /// Number of limits per client IP that are not listed, because the look-up has no IP.
+    ip_limits_omitted: usize,
     overrides: Vec<overrides::OverrideResponse>,
     explanation: Option<Explained>,
     timestamp: Timestamp,
@@ -87,6 +90,8 @@ struct LookupLimit {
     reset_at: Option<Timestamp>,
     retry_after: Option<u64>,
     blocked: bool,
+    /// Since when every request of the caller was denied by this limit, if that is known.
+    blocked_since: Option<Timestamp>,
     overridden: bool,
     mode: &'static str,
 }
@@ -109,7 +114,7 @@ pub(super) async fn look_up(State(state): State<SharedState>, request: Request) 
         subject: lookup.subject,
         known_by: caller.known_by().to_owned(),
         tier: inspected.tier.clone(),
-        tier_known: inspected.tier_known,
+        tier_assumed: inspected.tier_assumed,
         exempt: inspected.exemption.map(Exemption::name),
         blocked: inspected.exemption.is_none() && inspected.blocking().next().is_some(),
         because: because(&inspected),
@@ -117,6 +122,7 @@ pub(super) async fn look_up(State(state): State<SharedState>, request: Request) 
         limits: limits
             .map(|limit| LookupLimit::new(limit, inspected.at))
             .collect(),
+        ip_limits_omitted: inspected.omitted,
         overrides: matching.map(Into::into).collect(),
         explanation,
         timestamp: inspected.at,
@@ -140,13 +146,14 @@ impl LookupLimit {
             reset_at: reset_at.map(rounded_up),
             retry_after: wait.map(|reset_at| retry_after_secs(reset_at.duration_since(at))),
             blocked: limit.is_used_up() && !limit.dry_run,
+            blocked_since: limit.denied_since.filter(|_| limit.is_used_up()),
             overridden: limit.overridden,
             mode: if limit.dry_run { "dry-run" } else { "enforce" },
         }
     }
 }
 
-/// Returns sentences that say why the caller is blocked, or that it is not.
+/// Returns one sentence per limit that blocks the caller, or one sentence if none does.
 fn because(inspected: &Inspection) -> Vec<String> {
     if let Some(why) = inspected.exemption {
         return vec![match why {
@@ -178,11 +185,44 @@ fn sentence(limit: &LimitStatus, inspected: &Inspection) -> String {
         return format!("{whose} blocks all requests ({policy}). No wait helps.");
     };
     let wait = retry_after_secs(reset_at.duration_since(inspected.at));
+    if limit.quota.is_blocked() {
+        return format!(
+            "{whose} blocks all requests ({policy}). The next request is admitted in {}.",
+            words::wait_text(wait),
+        );
+    }
     format!(
         "{policy} is used up: {} of {} in the past {}. The next request is admitted in {}.",
-        usage.used(),
-        usage.limit(),
+        grouped(usage.used()),
+        grouped(usage.limit()),
         words::window_text(limit.quota.window()),
         words::wait_text(wait),
     )
+}
+
+/// Writes a number with thousands separators: `12,345`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    let groups: Vec<&str> = groups
+        .map(|group| str::from_utf8(group).unwrap_or_default())
+        .collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        for (number, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (12_345_678, "12,345,678"),
+        ] {
+            assert_eq!(grouped(number), expected);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use crate::admin::builder::AdminState;
 use crate::admin::{body, json};
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
-use crate::pipeline::PolicyStatus;
+use crate::pipeline::{PolicyStatus, SettingsView};
 
 /// Version of the policy, and the error of the last reload.
 #[derive(Serialize)]
@@ -38,6 +38,7 @@ struct PolicyResponse {
     status: PolicyStatusResponse,
     maintenance: maintenance::MaintenanceResponse,
     policy: Value,
+    settings: SettingsView,
 }
 
 impl PolicyResponse {
@@ -48,6 +49,7 @@ impl PolicyResponse {
             policy: state
                 .pipeline()
                 .with_policy(|policy| json!(policy.overview())),
+            settings: state.pipeline().settings(),
         }
     }
 }

@@ -6,10 +6,11 @@ mod value;
 
 use std::sync::Arc;
 
-use self::target::{PathStep, UnknownVariable, find};
+use self::target::{PathStep, find};
 use super::context::ReadContext;
-use super::problem::{ConfigProblem, ProblemReport};
+use super::problem::ConfigProblem;
 use super::redact::is_variable_name;
+use super::report::ProblemReport;
 use super::suggest::plain;
 use super::table::{FILE, ValueKind};
 use super::tree::{
@@ -30,8 +31,8 @@ pub(super) fn apply(root: &mut ConfigNode, context: &ReadContext, report: &mut P
         let name = &variable.name[PREFIX.len()..];
         let (steps, kind) = match find(name, root) {
             Ok(found) => found,
-            Err(missing) => {
-                report.push(unknown(&variable, missing));
+            Err(problem) => {
+                report.push(unknown(&variable, *problem));
                 continue;
             }
         };
@@ -157,17 +158,15 @@ fn put(node: &mut ConfigNode, steps: &[PathStep], value: ConfigNode) {
 
 /// Returns the problem of a variable that names no setting. Its value is not shown, because it may
 /// be a secret.
-fn unknown(variable: &Variable, missing: UnknownVariable) -> ConfigProblem {
-    let help = missing.meant.or_else(|| {
-        let meant = known_as(&variable.name[PREFIX.len()..])?;
-        Some(format!(
-            "did you mean `{PREFIX}{meant}`? Between tables and keys are two underscores"
-        ))
-    });
-    ConfigProblem::new(missing.message)
-        .with_expected(missing.expected)
-        .with_help(help)
-        .with_span(SourceSpan::of_variable(&variable.name))
+fn unknown(variable: &Variable, problem: ConfigProblem) -> ConfigProblem {
+    let problem = problem.with_span(SourceSpan::of_variable(&variable.name));
+    if problem.help.is_some() {
+        return problem;
+    }
+    let meant = known_as(&variable.name[PREFIX.len()..]);
+    problem.with_help(meant.map(|meant| {
+        format!("did you mean `{PREFIX}{meant}`? Between tables and keys are two underscores")
+    }))
 }
 
 fn twice(variable: &Arc<Variable>, path: &ConfigPath, first: &ConfigNode) -> ConfigProblem {

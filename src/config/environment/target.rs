@@ -1,5 +1,6 @@
 //! Finds the setting that an environment variable names.
 
+use crate::config::problem::ConfigProblem;
 use crate::config::suggest::{nearest, plain};
 use crate::config::table::{FILE, QUOTA, RULE, TableSpec, ValueKind, is_quota_table};
 use crate::config::tree::{ConfigNode, ConfigValue, Setting};
@@ -11,13 +12,6 @@ pub(super) enum PathStep {
     Item(usize),
 }
 
-/// Why a variable names no setting.
-pub(super) struct UnknownVariable {
-    pub(super) message: String,
-    pub(super) expected: String,
-    pub(super) meant: Option<String>,
-}
-
 /// Finds the setting that a name such as `CATEGORIES__SECRETS__LIMIT` refers to. Returns its path
 /// and the kind of value that it takes.
 ///
@@ -26,7 +20,7 @@ pub(super) struct UnknownVariable {
 pub(super) fn find(
     name: &str,
     root: &ConfigNode,
-) -> Result<(Vec<PathStep>, ValueKind), UnknownVariable> {
+) -> Result<(Vec<PathStep>, ValueKind), Box<ConfigProblem>> {
     let mut here = VariableLookup {
         setting: Some(Setting::root(root)),
         kind: ValueKind::Table(&FILE),
@@ -39,17 +33,13 @@ pub(super) fn find(
     match here.kind {
         ValueKind::Table(table) => {
             let keys = table.names().into_iter();
-            Err(UnknownVariable {
-                message: format!("`{}` is a table", here.prefix),
-                expected: format!("one of its keys: {}", listed(keys)),
-                meant: None,
-            })
+            let expected = format!("one of its keys: {}", listed(keys));
+            Err(unknown(format!("`{}` is a table", here.prefix), expected))
         }
-        ValueKind::Tables(_) => Err(UnknownVariable {
-            message: format!("`{}` is a list of tables", here.prefix),
-            expected: "a number or a name, and a key".to_owned(),
-            meant: None,
-        }),
+        ValueKind::Tables(_) => {
+            let message = format!("`{}` is a list of tables", here.prefix);
+            Err(unknown(message, "a number or a name, and a key"))
+        }
         kind => Ok((here.steps, kind)),
     }
 }
@@ -65,7 +55,7 @@ struct VariableLookup<'a> {
 }
 
 impl<'a> VariableLookup<'a> {
-    fn step(self, part: &str) -> Result<Self, UnknownVariable> {
+    fn step(self, part: &str) -> Result<Self, Box<ConfigProblem>> {
         match self.kind {
             ValueKind::Table(table) => self.key(part, table),
             ValueKind::Tables(table) => self.table_in_list(part, table),
@@ -74,17 +64,13 @@ impl<'a> VariableLookup<'a> {
                 self.key(part, if is_quota { &QUOTA } else { &RULE })
             }
             ValueKind::Quota | ValueKind::Quotas if self.has_table() => self.key(part, &QUOTA),
-            ValueKind::Quotas | ValueKind::RuleOrQuotas => self.item(part, ValueKind::Quota),
-            ValueKind::Texts(what) | ValueKind::TextOrTexts(what) => {
-                self.item(part, ValueKind::Text(what))
+            kind => {
+                if let Some(item) = kind.item() {
+                    return self.item(part, item);
+                }
+                let expected = format!("nothing after `{}`", self.prefix);
+                Err(unknown(format!("`{}` has no parts", self.prefix), expected))
             }
-            ValueKind::Choices(choices) => self.item(part, ValueKind::Choice(choices)),
-            ValueKind::Outcomes => self.item(part, ValueKind::Outcomes),
-            _ => Err(UnknownVariable {
-                message: format!("`{}` has no parts", self.prefix),
-                expected: format!("nothing after `{}`", self.prefix),
-                meant: None,
-            }),
         }
     }
 
@@ -109,7 +95,7 @@ impl<'a> VariableLookup<'a> {
     }
 
     /// Follows a key of a table: a fixed key, or a chosen key that the file has.
-    fn key(self, part: &str, table: &'static TableSpec) -> Result<Self, UnknownVariable> {
+    fn key(self, part: &str, table: &'static TableSpec) -> Result<Self, Box<ConfigProblem>> {
         let written = plain(part);
         let keys = table.keys().filter(|key| !key.key.starts_with('$'));
         let own = keys.clone().find(|field| plain(field.key) == written);
@@ -132,13 +118,17 @@ impl<'a> VariableLookup<'a> {
             _ => {
                 let names: Vec<&str> = keys.map(|key| key.key).chain(chosen).collect();
                 let noun = table.chosen.as_ref().map_or("key", |others| others.noun);
-                Err(self.missing(part, noun, &names))
+                Err(Box::new(self.missing(part, noun, &names)))
             }
         }
     }
 
     /// Follows a table in a list, by its index or its name.
-    fn table_in_list(self, part: &str, table: &'static TableSpec) -> Result<Self, UnknownVariable> {
+    fn table_in_list(
+        self,
+        part: &str,
+        table: &'static TableSpec,
+    ) -> Result<Self, Box<ConfigProblem>> {
         let items: Vec<Setting<'_>> = self.setting.iter().flat_map(Setting::items).collect();
         let names: Vec<Option<&str>> = items.iter().map(|item| item.get("name")?.text()).collect();
         let by_number = part.parse().ok();
@@ -167,14 +157,13 @@ impl<'a> VariableLookup<'a> {
             1 => "`0`, or a name that the file has".to_owned(),
             count => format!("`0` to `{}`, or a name that the file has", count - 1),
         };
-        Err(UnknownVariable {
-            expected,
-            ..self.missing(part, "item", &names)
-        })
+        Err(Box::new(
+            self.missing(part, "item", &names).with_expected(expected),
+        ))
     }
 
     /// Follows an item of a list, by its index.
-    fn item(self, part: &str, kind: ValueKind) -> Result<Self, UnknownVariable> {
+    fn item(self, part: &str, kind: ValueKind) -> Result<Self, Box<ConfigProblem>> {
         let count = match self.setting.as_ref().map(|setting| &setting.node.value) {
             Some(ConfigValue::List(items)) => items.len(),
             _ => 0,
@@ -187,34 +176,34 @@ impl<'a> VariableLookup<'a> {
                     1 => "`0`".to_owned(),
                     count => format!("`0` to `{}`", count - 1),
                 };
-                Err(UnknownVariable {
-                    expected,
-                    ..self.missing(part, "item", &[])
-                })
+                Err(Box::new(
+                    self.missing(part, "item", &[]).with_expected(expected),
+                ))
             }
         }
     }
 
-    fn missing(&self, part: &str, noun: &str, names: &[&str]) -> UnknownVariable {
+    fn missing(&self, part: &str, noun: &str, names: &[&str]) -> ConfigProblem {
         let span = match self.prefix.as_str() {
             "" => String::new(),
             prefix => format!(" in `{prefix}`"),
         };
-        UnknownVariable {
-            message: format!("there is no {noun} `{part}`{span}"),
-            expected: listed(names.iter().copied()),
-            meant: nearest(part, names.iter().copied())
-                .map(|name| format!("did you mean `{}`?", plain(name).to_ascii_uppercase())),
-        }
+        let meant = nearest(part, names.iter().copied())
+            .map(|name| format!("did you mean `{}`?", plain(name).to_ascii_uppercase()));
+        ConfigProblem::new(format!("there is no {noun} `{part}`{span}"))
+            .with_expected(listed(names.iter().copied()))
+            .with_help(meant)
     }
 }
 
-fn ambiguous(part: &str, one: &str, other: &str) -> UnknownVariable {
-    UnknownVariable {
-        message: format!("`{part}` may be `{one}` or `{other}`"),
-        expected: "names that differ in more than `-` and `_`".to_owned(),
-        meant: None,
-    }
+fn ambiguous(part: &str, one: &str, other: &str) -> Box<ConfigProblem> {
+    let message = format!("`{part}` may be `{one}` or `{other}`");
+    unknown(message, "names that differ in more than `-` and `_`")
+}
+
+/// Returns the problem of a variable that names no setting.
+fn unknown(message: String, expected: impl Into<String>) -> Box<ConfigProblem> {
+    Box::new(ConfigProblem::new(message).with_expected(expected))
 }
 
 /// Lists some names, in the spelling of variables.

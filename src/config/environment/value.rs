@@ -23,16 +23,7 @@ pub(super) fn read(
             .with_span(span);
         return Err(Box::new(problem));
     }
-    let takes_lists = matches!(
-        kind,
-        ValueKind::Texts(_)
-            | ValueKind::Choices(_)
-            | ValueKind::TextOrTexts(_)
-            | ValueKind::Outcomes
-            | ValueKind::Quota
-            | ValueKind::Quotas
-            | ValueKind::RuleOrQuotas
-    );
+    let takes_lists = kind.item().is_some() || matches!(kind, ValueKind::Quota);
     if takes_lists && text.starts_with(['[', '{']) {
         let node = syntax::inline(text).map_err(|message| {
             let problem = ConfigProblem::new(message).with_expected(kind.expected());
@@ -45,6 +36,7 @@ pub(super) fn read(
         ValueKind::Number(_) => text.parse().map(ConfigValue::Number).ok(),
         ValueKind::Flag => text.parse().map(ConfigValue::Flag).ok(),
         ValueKind::Texts(_) | ValueKind::Choices(_) => Some(list(text, &span)),
+        ValueKind::ChoiceOrTexts(choices, _) if !choices.contains(&text) => Some(list(text, &span)),
         ValueKind::Outcomes if text.contains(',') => Some(list(text, &span)),
         _ => None,
     };

@@ -32,7 +32,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigNode, Vec<ConfigProblem>> {
 pub(super) fn inline(text: &str) -> Result<ConfigNode, String> {
     let value = DeValue::parse(text).map_err(|error| error.message().to_owned())?;
     let span = value.span();
-    convert(text, span, value.into_inner(), 0).map_err(|problem| problem.message().to_owned())
+    convert(text, span, value.into_inner(), 0).map_err(|problem| problem.message)
 }
 
 /// Returns the errors, at most one per line: others on the line are mostly consequences.

@@ -1,73 +1,76 @@
 //! `[defaults]`
 
-use super::quota::ALGORITHMS;
-use super::rule::{ON_STORE_FAILURE, on_store_failure};
-use super::{KeySpec, TableSpec, ValueKind, set_if};
+use std::sync::Arc;
+
+use super::{PolicyReader, TableSpec, ValueKind, keys, parse_duration, set_if};
 use crate::config::tree::Setting;
-use crate::headers::{HeaderStyle, ResetStyle};
-use crate::policy::PolicyBuilder;
+use crate::headers::{HeaderSet, HeaderStyle, ResetStyle};
+use crate::pipeline::LayerOverrides;
+use crate::policy::{OnStoreFailure, PolicyBuilder};
 use crate::quota::Algorithm;
+use crate::response::{Auto, ProblemJson, Render};
 
-const HEADERS: &[&str] = &["legacy", "ietf", "both", "none"];
-const RESET: &[&str] = &["unix-seconds", "delta-seconds"];
+const RENDER: &[&str] = &["json", "problem+json"];
 
-pub(super) static DEFAULTS: TableSpec = TableSpec::new(&[
-    KeySpec::new(
-        "algorithm",
-        ValueKind::Choice(ALGORITHMS),
-        "Algorithm of quotas that name none.",
-    )
-    .default("\"sliding-window\""),
-    KeySpec::new(
-        "warn_at",
-        ValueKind::Number("a share of the limit such as `0.8`; above 1 for never"),
-        "Share of a limit from which responses carry a warning.",
-    )
-    .default("0.8"),
-    KeySpec::new(
-        "headers",
-        ValueKind::Choice(HEADERS),
-        "Rate limit headers of responses.",
-    )
-    .default("\"legacy\""),
-    KeySpec::new(
-        "reset",
-        ValueKind::Choice(RESET),
-        "Format of `X-RateLimit-Reset`.",
-    )
-    .default("\"unix-seconds\""),
-    KeySpec::new(
-        "on_store_failure",
-        ValueKind::Choice(ON_STORE_FAILURE),
-        "What happens to requests while the store is unavailable.",
-    )
-    .default("\"local\""),
-    KeySpec::new(
-        "local_share",
-        ValueKind::Number("a share of the limit above 0 and up to 1, such as `0.25`"),
-        "Share of each limit that one process may admit while the store is unavailable.",
-    )
-    .default("1"),
-]);
-
-pub(super) fn algorithm(table: Option<&Setting<'_>>) -> Algorithm {
-    let algorithm = table.and_then(|table| table.parse("algorithm"));
-    algorithm.unwrap_or_default()
-}
-
+pub(super) static DEFAULTS: TableSpec = TableSpec::new(keys! {
+    /// Algorithm of quotas that name none.
+    "algorithm": ValueKind::Choice(Algorithm::NAMES), default "\"sliding-window\"";
+    /// Share of a limit from which responses carry a warning.
+    "warn_at": ValueKind::Number("a share of the limit such as `0.8`; above 1 for never"),
+        default "0.8";
+    /// Rate limit headers of responses.
+    "headers": ValueKind::Choice(HeaderSet::NAMES), default "\"legacy\"";
+    /// Format of `X-RateLimit-Reset`.
+    "reset": ValueKind::Choice(ResetStyle::NAMES), default "\"unix-seconds\"";
+    /// Body of denials: the JSON envelope, or problem details (RFC 9457). gRPC requests get a gRPC
+    /// status.
+    "render": ValueKind::Choice(RENDER), default "\"json\"", aliases ["renderer", "body"];
+    /// Longest random time that is added to `Retry-After`, so that clients that were denied
+    /// together do not come back together. Does not change `X-RateLimit-Reset`.
+    "retry_after_jitter": ValueKind::Text("a length of time such as `10s`"),
+        default "\"0s\"", aliases ["jitter"];
+    /// What happens to requests while the store is unavailable.
+    "on_store_failure": ValueKind::Choice(OnStoreFailure::NAMES), default "\"local\"";
+    /// Share of each limit that one process may admit while the store is unavailable.
+    "local_share": ValueKind::Number("a share of the limit above 0 and up to 1, such as `0.25`"),
+        default "1";
+});
 pub(super) fn read(table: &Setting<'_>, policy: PolicyBuilder) -> PolicyBuilder {
     let number = |key| table.get(key).and_then(|value| value.number());
     let policy = set_if(policy, number("warn_at"), PolicyBuilder::warn_at);
     let policy = set_if(policy, number("local_share"), PolicyBuilder::local_share);
     set_if(
         policy,
-        on_store_failure(table),
+        table.parse("on_store_failure"),
         PolicyBuilder::on_store_failure,
     )
 }
 
+impl PolicyReader<'_> {
+    /// Reads how responses look.
+    pub(super) fn responses(&mut self, table: &Setting<'_>) -> LayerOverrides {
+        let jitter = table
+            .get("retry_after_jitter")
+            .and_then(|value| self.report.check(&value, parse_duration(value.text()?)));
+        LayerOverrides {
+            style: header_style(table),
+            renderer: table.text_of("render").and_then(renderer),
+            retry_after_jitter: jitter,
+            ..LayerOverrides::default()
+        }
+    }
+}
+
+fn renderer(name: &str) -> Option<Arc<dyn Render>> {
+    match name {
+        "json" => Some(Arc::new(Auto::new())),
+        "problem+json" => Some(Arc::new(Auto::or(ProblemJson))),
+        _ => None,
+    }
+}
+
 /// Returns the style of headers, if the table sets a part of it.
-pub(super) fn header_style(table: &Setting<'_>) -> Option<HeaderStyle> {
+fn header_style(table: &Setting<'_>) -> Option<HeaderStyle> {
     let set = table.parse("headers");
     let reset: Option<ResetStyle> = table.parse("reset");
     (set.is_some() || reset.is_some())
@@ -77,15 +80,11 @@ pub(super) fn header_style(table: &Setting<'_>) -> Option<HeaderStyle> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::headers::HeaderSet;
 
     #[test]
-    fn every_choice_is_one_of_the_model() {
-        for name in HEADERS {
-            assert_eq!(name.parse::<HeaderSet>().unwrap().to_string(), *name);
-        }
-        for name in RESET {
-            assert_eq!(name.parse::<ResetStyle>().unwrap().to_string(), *name);
+    fn every_body_has_a_renderer() {
+        for name in RENDER {
+            assert!(renderer(name).is_some(), "{name}");
         }
     }
 }

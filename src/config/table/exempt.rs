@@ -1,32 +1,21 @@
 //! `[exempt]`
 
 use super::ip::NETWORK;
-use super::{KeySpec, TableSpec, ValueKind};
+use super::{TableSpec, ValueKind, keys};
 use crate::config::tree::Setting;
 use crate::policy::PolicyBuilder;
 
-pub(super) static EXEMPT: TableSpec = TableSpec::new(&[
-    KeySpec::new(
-        "roles",
-        ValueKind::Texts("the name of a role"),
-        "Callers with one of these roles.",
-    )
-    .aliases(&["role"]),
-    KeySpec::new(
-        "networks",
-        ValueKind::Texts(NETWORK),
-        "Clients from one of these networks.",
-    )
-    .aliases(&["ips", "addresses", "network", "cidrs"]),
-    KeySpec::new(
-        "routes",
-        ValueKind::Texts("a route such as `\"GET /health\"`"),
-        "Requests are not counted if every reading of their path takes one of these routes.",
-    )
-    .aliases(&["paths", "endpoints", "route"]),
-    KeySpec::new("subjects", ValueKind::Table(&SUBJECTS), "Callers by name.")
-        .aliases(&["subject", "callers"]),
-]);
+pub(super) static EXEMPT: TableSpec = TableSpec::new(keys! {
+    /// Callers with one of these roles.
+    "roles": ValueKind::Texts("the name of a role"), aliases ["role"];
+    /// Clients from one of these networks.
+    "networks": ValueKind::Texts(NETWORK), aliases ["ips", "addresses", "network", "cidrs"];
+    /// Requests are not counted if every reading of their path takes one of these routes.
+    "routes": ValueKind::Texts("a route such as `\"GET /health\"`"),
+        aliases ["paths", "endpoints", "route"];
+    /// Callers by name.
+    "subjects": ValueKind::Table(&SUBJECTS), aliases ["subject", "callers"];
+});
 
 static SUBJECTS: TableSpec = TableSpec::chosen(
     "dimension",

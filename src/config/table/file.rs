@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::alerts::ALERTS;
 use super::defaults::DEFAULTS;
 use super::exempt::EXEMPT;
 use super::global::GLOBAL;
@@ -9,78 +10,43 @@ use super::identity::IDENTITY;
 use super::maintenance::MAINTENANCE;
 use super::rule::{CATEGORIES, ENDPOINT, RULES};
 use super::tiers::TIERS;
-use super::{KeySpec, PolicyReader, TableSpec, ValueKind};
+use super::{PolicyReader, TableSpec, ValueKind, keys};
 use super::{defaults, exempt, jwt};
 use crate::config::context::ReadContext;
-use crate::config::problem::ProblemReport;
+use crate::config::report::ProblemReport;
 use crate::config::tree::Setting;
 use crate::pipeline::LayerOverrides;
 use crate::policy::{Policy, PolicyBuilder};
 
-pub(in crate::config) static FILE: TableSpec = TableSpec::new(&[
-    KeySpec::new(
-        "$schema",
-        ValueKind::Text("the address of a schema"),
-        "Schema for editors. Has no effect.",
-    ),
-    KeySpec::new(
-        "defaults",
-        ValueKind::Table(&DEFAULTS),
-        "Settings of rules and responses that are not set elsewhere.",
-    )
-    .aliases(&["default", "settings"]),
-    KeySpec::new(
-        "tiers",
-        ValueKind::Table(&TIERS),
-        "Subscription tiers and their multipliers.",
-    )
-    .aliases(&["tier", "plans"]),
-    KeySpec::new(
-        "global",
-        ValueKind::Table(&GLOBAL),
-        "Rules that count every request.",
-    ),
-    KeySpec::new(
-        "categories",
-        ValueKind::Table(&CATEGORIES),
-        "Limits that several endpoints share, with one counter for all of them.",
-    )
-    .aliases(&["category"]),
-    KeySpec::new(
-        "endpoints",
-        ValueKind::Tables(&ENDPOINT),
-        "Rules for routes.",
-    )
-    .aliases(&["endpoint", "routes"]),
-    KeySpec::new(
-        "rules",
-        ValueKind::Tables(&RULES),
-        "More rules that count every request.",
-    )
-    .aliases(&["rule"]),
-    KeySpec::new(
-        "exempt",
-        ValueKind::Table(&EXEMPT),
-        "Callers and requests that are not counted.",
-    )
-    .aliases(&["exemptions", "allowlist", "whitelist", "bypass"]),
-    KeySpec::new(
-        "maintenance",
-        ValueKind::Table(&MAINTENANCE),
-        "A period without limits.",
-    ),
-    KeySpec::new(
-        "identity",
-        ValueKind::Table(&IDENTITY),
-        "How callers are identified.",
-    )
-    .aliases(&["auth"]),
-]);
+pub(in crate::config) static FILE: TableSpec = TableSpec::new(keys! {
+    /// Schema for editors. Has no effect.
+    "$schema": ValueKind::Text("the address of a schema");
+    /// Settings of rules and responses that are not set elsewhere.
+    "defaults": ValueKind::Table(&DEFAULTS), aliases ["default", "settings"];
+    /// Subscription tiers and their multipliers.
+    "tiers": ValueKind::Table(&TIERS), aliases ["tier", "plans"];
+    /// Rules that count every request.
+    "global": ValueKind::Table(&GLOBAL);
+    /// Limits that several endpoints share, with one counter for all of them.
+    "categories": ValueKind::Table(&CATEGORIES), aliases ["category"];
+    /// Rules for routes.
+    "endpoints": ValueKind::Tables(&ENDPOINT), aliases ["endpoint", "routes"];
+    /// More rules that count every request.
+    "rules": ValueKind::Tables(&RULES), aliases ["rule"];
+    /// Callers and requests that are not counted.
+    "exempt": ValueKind::Table(&EXEMPT), aliases ["exemptions", "allowlist", "whitelist", "bypass"];
+    /// A period without limits.
+    "maintenance": ValueKind::Table(&MAINTENANCE);
+    /// Thresholds of alerts. Those that are set in code win.
+    "alerts": ValueKind::Table(&ALERTS), aliases ["alert", "alerting"];
+    /// How callers are identified.
+    "identity": ValueKind::Table(&IDENTITY), aliases ["auth"];
+});
 
 /// Settings of a file, as builders take them.
 pub(in crate::config) struct FileSettings {
     pub(in crate::config) policy: PolicyBuilder,
-    /// Identity sources and headers.
+    /// Identity sources, headers, renderer and alerts.
     pub(in crate::config) overrides: LayerOverrides,
     /// Files with keys that the file names.
     pub(in crate::config) key_files: Vec<PathBuf>,
@@ -93,16 +59,18 @@ pub(in crate::config) fn read(
     context: &ReadContext,
     report: &mut ProblemReport,
 ) -> FileSettings {
+    let defaults = root.get("defaults");
+    let algorithm = defaults.as_ref().and_then(|table| table.parse("algorithm"));
     let mut reader = PolicyReader {
         report,
         context,
-        algorithm: defaults::algorithm(root.get("defaults").as_ref()),
+        algorithm: algorithm.unwrap_or_default(),
     };
     let mut policy = Policy::builder();
-    let mut style = None;
-    if let Some(table) = root.get("defaults") {
+    let mut responses = LayerOverrides::default();
+    if let Some(table) = defaults {
         policy = defaults::read(&table, policy);
-        style = defaults::header_style(&table);
+        responses = reader.responses(&table);
     }
     if let Some(table) = root.get("tiers") {
         policy = policy.tiers(reader.tiers(&table));
@@ -119,12 +87,16 @@ pub(in crate::config) fn read(
     if let Some(table) = root.get("maintenance") {
         policy = reader.maintenance(&table, policy);
     }
+    let alerts = root.get("alerts").map(|table| reader.alerts(&table));
     let identity = root.get("identity");
     let overrides = identity.as_ref().map(|table| reader.identity(table));
     FileSettings {
         policy,
         overrides: LayerOverrides {
-            style,
+            style: responses.style,
+            renderer: responses.renderer,
+            retry_after_jitter: responses.retry_after_jitter,
+            alerts,
             ..overrides.unwrap_or_default()
         },
         key_files: jwt::key_files(identity.as_ref(), &context.base),

@@ -2,42 +2,26 @@
 
 use super::ip::IP;
 use super::jwt::JWT;
-use super::{KeySpec, PolicyReader, TableSpec, ValueKind};
+use super::{PolicyReader, TableSpec, ValueKind, keys};
 use crate::config::tree::Setting;
 use crate::identity::{Chain, UserIdHeader};
 use crate::pipeline::{LayerOverrides, OnInvalid};
 
-pub(super) static IDENTITY: TableSpec = TableSpec::new(&[
-    KeySpec::new(
-        "jwt",
-        ValueKind::Table(&JWT),
-        "Callers identified by a JSON Web Token.",
-    )
-    .aliases(&["token", "bearer"]),
-    KeySpec::new("ip", ValueKind::Table(&IP), "How the client IP is found.")
-        .aliases(&["client_ip"]),
-    KeySpec::new(
-        "trusted_user_header",
-        ValueKind::Text("the name of a header such as `\"x-user-id\"`"),
-        "Header that names the user. A client that can send it can choose any user: use it only \
-         behind a gateway that sets it.",
-    )
-    .aliases(&["user_header"]),
-    KeySpec::new(
-        "failed_auth_quota",
-        ValueKind::Quota,
-        "Requests with wrong credentials that one client IP may send. Further wrong ones get 429; \
-         valid ones are not affected.",
-    )
-    .default("\"60/minute\"")
-    .aliases(&["invalid_credentials"]),
-    KeySpec::new(
-        "on_invalid",
-        ValueKind::Choice(&["anonymous", "reject"]),
-        "Whether callers with wrong credentials are unauthenticated, or get 401.",
-    )
-    .default("\"anonymous\""),
-]);
+pub(super) static IDENTITY: TableSpec = TableSpec::new(keys! {
+    /// Callers identified by a JSON Web Token.
+    "jwt": ValueKind::Table(&JWT), aliases ["token", "bearer"];
+    /// How the client IP is found.
+    "ip": ValueKind::Table(&IP), aliases ["client_ip"];
+    /// Header that names the user. A client that can send it can choose any user: use it only
+    /// behind a gateway that sets it.
+    "trusted_user_header": ValueKind::Text("the name of a header such as `\"x-user-id\"`"),
+        aliases ["user_header"];
+    /// Requests with wrong credentials that one client IP may send. Further wrong ones get 429;
+    /// valid ones are not affected.
+    "failed_auth_quota": ValueKind::Quota, default "\"60/minute\"", aliases ["invalid_credentials"];
+    /// Whether callers with wrong credentials are unauthenticated, or get 401.
+    "on_invalid": ValueKind::Choice(&["anonymous", "reject"]), default "\"anonymous\"";
+});
 
 impl PolicyReader<'_> {
     /// Reads the identity sources.
@@ -68,7 +52,7 @@ impl PolicyReader<'_> {
                 Some("anonymous") => Some(OnInvalid::Anonymous),
                 _ => None,
             },
-            style: None,
+            ..LayerOverrides::default()
         }
     }
 }

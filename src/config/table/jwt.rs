@@ -1,19 +1,13 @@
 //! `[identity.jwt]`
 
 use std::path::{Path, PathBuf};
-#[cfg(feature = "jwt")]
-use std::time::Duration;
 
+use super::{PolicyReader, TableSpec, ValueKind, keys};
 #[cfg(feature = "jwt")]
-use super::set_if;
-use super::{KeySpec, PolicyReader, TableSpec, ValueKind};
+use super::{parse_duration, set_if};
 use crate::config::tree::Setting;
 #[cfg(feature = "jwt")]
-use crate::error::ValidationError;
-#[cfg(feature = "jwt")]
 use crate::identity::{Jwt, JwtAlgorithm, JwtBuilder, JwtKeys, KeySet};
-#[cfg(feature = "jwt")]
-use crate::quota::Window;
 
 const ALGORITHMS: &[&str] = &[
     "HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256",
@@ -21,81 +15,41 @@ const ALGORITHMS: &[&str] = &[
 ];
 const CLAIM: ValueKind = ValueKind::Text("the path of a claim such as `\"app_metadata.plan\"`");
 
-pub(super) static JWT: TableSpec = TableSpec::new(&[
-    KeySpec::new(
-        "algorithms",
-        ValueKind::Choices(ALGORITHMS),
-        "Accepted algorithms.",
-    )
-    .aliases(&["algorithm", "alg"]),
-    KeySpec::new(
-        "secret_env",
-        ValueKind::Text("the name of a variable such as `\"JWT_SECRET\"`"),
-        "Environment variable with the shared secret.",
-    ),
-    KeySpec::new(
-        "secret_file",
-        ValueKind::Text("the path of a file"),
-        "File with the shared secret. White space at its end is ignored.",
-    ),
-    KeySpec::new(
-        "public_key_file",
-        ValueKind::Text("the path of a PEM file"),
-        "File with the public key.",
-    ),
-    KeySpec::new(
-        "jwks_file",
-        ValueKind::Text("the path of a JSON file"),
-        "File with a JWK set.",
-    ),
-    KeySpec::new(
-        "issuer",
-        ValueKind::TextOrTexts("the name of an issuer"),
-        "Accepted values of `iss`. Default: any.",
-    )
-    .aliases(&["iss", "issuers"]),
-    KeySpec::new(
-        "audience",
-        ValueKind::TextOrTexts("the name of an audience"),
-        "Accepted values of `aud`. Default: any.",
-    )
-    .aliases(&["aud", "audiences"]),
-    KeySpec::new(
-        "leeway",
-        ValueKind::Text("a length of time such as `\"30s\"`"),
-        "Allowed difference between clocks. Set it to the leeway of the application.",
-    )
-    .default("\"60s\""),
-    KeySpec::new(
-        "cookie",
-        ValueKind::Text("the name of a cookie"),
-        "Cookie with the token, instead of `Authorization: Bearer`.",
-    ),
-    KeySpec::new("user", CLAIM, "Claim with the user.")
-        .default("\"sub\"")
-        .aliases(&["subject", "sub"]),
-    KeySpec::new("tier", CLAIM, "Claim with the tier.").aliases(&["plan"]),
-    KeySpec::new("tenant", CLAIM, "Claim with the tenant."),
-    KeySpec::new("roles", CLAIM, "Claim with the roles.").aliases(&["role"]),
-    KeySpec::new(
-        "dimensions",
-        ValueKind::Table(&DIMENSIONS),
-        "More dimensions that rules can count per, each with its claim.",
-    ),
-    KeySpec::new(
-        "cache_capacity",
-        ValueKind::Whole("a whole number such as `10000`"),
-        "Number of verified tokens that are cached.",
-    )
-    .default("10000")
-    .aliases(&["remember"]),
-    KeySpec::new(
-        "max_token_bytes",
-        ValueKind::Whole("1 to 1048576 bytes"),
-        "Largest token that is verified. A request with a larger one gets 401.",
-    )
-    .default("16384"),
-])
+pub(super) static JWT: TableSpec = TableSpec::new(keys! {
+    /// Accepted algorithms.
+    "algorithms": ValueKind::Choices(ALGORITHMS), aliases ["algorithm", "alg"];
+    /// Environment variable with the shared secret.
+    "secret_env": ValueKind::Text("the name of a variable such as `\"JWT_SECRET\"`");
+    /// File with the shared secret. White space at its end is ignored.
+    "secret_file": ValueKind::Text("the path of a file");
+    /// File with the public key.
+    "public_key_file": ValueKind::Text("the path of a PEM file");
+    /// File with a JWK set.
+    "jwks_file": ValueKind::Text("the path of a JSON file");
+    /// Accepted values of `iss`. Default: any.
+    "issuer": ValueKind::TextOrTexts("the name of an issuer"), aliases ["iss", "issuers"];
+    /// Accepted values of `aud`. Default: any.
+    "audience": ValueKind::TextOrTexts("the name of an audience"), aliases ["aud", "audiences"];
+    /// Allowed difference between clocks. Set it to the leeway of the application.
+    "leeway": ValueKind::Text("a length of time such as `\"30s\"`"), default "\"60s\"";
+    /// Cookie with the token, instead of `Authorization: Bearer`.
+    "cookie": ValueKind::Text("the name of a cookie");
+    /// Claim with the user.
+    "user": CLAIM, default "\"sub\"", aliases ["subject", "sub"];
+    /// Claim with the tier.
+    "tier": CLAIM, aliases ["plan"];
+    /// Claim with the tenant.
+    "tenant": CLAIM;
+    /// Claim with the roles.
+    "roles": CLAIM, aliases ["role"];
+    /// More dimensions that rules can count per, each with its claim.
+    "dimensions": ValueKind::Table(&DIMENSIONS);
+    /// Number of verified tokens that are cached.
+    "cache_capacity": ValueKind::Whole("a whole number such as `10000`"),
+        default "10000";
+    /// Largest token that is verified. A request with a larger one gets 401.
+    "max_token_bytes": ValueKind::Whole("1 to 1048576 bytes"), default "16384";
+})
 .require(&["algorithms"]);
 
 static DIMENSIONS: TableSpec =
@@ -180,17 +134,6 @@ impl PolicyReader<'_> {
     }
 }
 
-#[cfg(feature = "jwt")]
-fn parse_duration(text: &str) -> Result<Duration, ValidationError> {
-    if matches!(text.trim(), "0" | "0s") {
-        return Ok(Duration::ZERO);
-    }
-    let window: Result<Window, ValidationError> = text.parse();
-    window
-        .map(Window::duration)
-        .map_err(|_| ValidationError::new("length of time", text, "such as `30s` or `2 minutes`"))
-}
-
 #[cfg(all(test, feature = "jwt"))]
 mod tests {
     use super::*;
@@ -198,7 +141,7 @@ mod tests {
     #[test]
     fn every_algorithm_is_one_of_the_model() {
         for name in ALGORITHMS {
-            assert_eq!(name.parse::<JwtAlgorithm>().unwrap().as_str(), *name);
+            assert_eq!(name.parse::<JwtAlgorithm>().unwrap().name(), *name);
         }
     }
 }

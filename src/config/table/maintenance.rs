@@ -1,15 +1,13 @@
 //! `[maintenance]`
 
-use super::{KeySpec, PolicyReader, TableSpec, ValueKind, set_if};
+use super::{PolicyReader, TableSpec, ValueKind, keys, set_if};
 use crate::config::tree::{ConfigValue, Setting};
 use crate::policy::PolicyBuilder;
 
-pub(super) static MAINTENANCE: TableSpec = TableSpec::new(&[KeySpec::new(
-    "disabled_until",
-    ValueKind::Time,
-    "No request is counted or denied before this time. The limits return by themselves.",
-)
-.aliases(&["until", "ends_at"])]);
+pub(super) static MAINTENANCE: TableSpec = TableSpec::new(keys! {
+    /// No request is counted or denied before this time. The limits return by themselves.
+    "disabled_until": ValueKind::Time, aliases ["until", "ends_at"];
+});
 
 impl PolicyReader<'_> {
     pub(super) fn maintenance(

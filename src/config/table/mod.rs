@@ -5,6 +5,7 @@
 //! into settings of the builders. It skips values of the wrong kind, because the check has
 //! reported them.
 
+mod alerts;
 mod defaults;
 mod exempt;
 mod file;
@@ -25,11 +26,15 @@ mod tiers;
 pub(super) use self::file::{FILE, FileSettings, read};
 pub(super) use self::quota::{QUOTA, is_quota_table};
 pub(super) use self::rule::RULE;
+use self::spec::keys;
 pub(super) use self::spec::{KeySpec, TableSpec, ValueKind, quoted_list};
 
+use std::time::Duration;
+
 use super::context::ReadContext;
-use super::problem::ProblemReport;
-use crate::quota::Algorithm;
+use super::report::ProblemReport;
+use crate::error::ValidationError;
+use crate::quota::{Algorithm, Window};
 
 /// State while a file is read.
 struct PolicyReader<'a> {
@@ -37,6 +42,17 @@ struct PolicyReader<'a> {
     context: &'a ReadContext,
     /// Algorithm of quotas that name none.
     algorithm: Algorithm,
+}
+
+/// Parses a length of time such as `30s` or `2 minutes`.
+fn parse_duration(text: &str) -> Result<Duration, ValidationError> {
+    if matches!(text.trim(), "0" | "0s") {
+        return Ok(Duration::ZERO);
+    }
+    let window: Result<Window, ValidationError> = text.parse();
+    window
+        .map(Window::duration)
+        .map_err(|_| ValidationError::new("length of time", text, "such as `30s` or `2 minutes`"))
 }
 
 /// Calls the setter of a builder if the file has a value for it.

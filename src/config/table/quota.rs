@@ -1,52 +1,26 @@
 //! Quotas: text, table, or a list of these.
 
-use super::{KeySpec, PolicyReader, TableSpec, ValueKind};
-use crate::config::problem::ConfigProblem;
+use super::{PolicyReader, TableSpec, ValueKind, keys};
 use crate::config::suggest::did_you_mean;
 use crate::config::tree::{ConfigValue, Setting};
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 use crate::quota::{Algorithm, Quota, QuotaBuilder, Window};
 
 use super::set_if;
 
-pub(super) const ALGORITHMS: &[&str] = &[
-    "sliding-window",
-    "fixed-window",
-    "sliding-buckets",
-    "sliding-log",
-    "token-bucket",
-];
-
-pub(in crate::config) static QUOTA: TableSpec = TableSpec::new(&[
-    KeySpec::new(
-        "limit",
-        ValueKind::Whole("a whole number such as `500`"),
-        "Amount per window.",
-    )
-    .aliases(&["amount", "max", "count"]),
-    KeySpec::new(
-        "window",
-        ValueKind::Text("a window such as `\"1m\"` or `\"15 minutes\"`"),
-        "Length of the window.",
-    )
-    .aliases(&["per", "period", "interval", "duration"]),
-    KeySpec::new(
-        "burst",
-        ValueKind::Whole("a whole number such as `20`"),
-        "Capacity of a token bucket. Default: the limit.",
-    ),
-    KeySpec::new(
-        "buckets",
-        ValueKind::Whole("a whole number such as `60`"),
-        "Number of buckets in the window of sliding buckets.",
-    )
-    .default("60"),
-    KeySpec::new(
-        "algorithm",
-        ValueKind::Choice(ALGORITHMS),
-        "Algorithm. Default: that of the rule, or of `defaults`.",
-    ),
-])
+pub(in crate::config) static QUOTA: TableSpec = TableSpec::new(keys! {
+    /// Amount per window.
+    "limit": ValueKind::Whole("a whole number such as `500`"), aliases ["amount", "max", "count"];
+    /// Length of the window.
+    "window": ValueKind::Text("a window such as `\"1m\"` or `\"15 minutes\"`"),
+        aliases ["per", "period", "interval", "duration"];
+    /// Capacity of a token bucket. Default: the limit.
+    "burst": ValueKind::Whole("a whole number such as `20`");
+    /// Number of buckets in the window of sliding buckets.
+    "buckets": ValueKind::Whole("a whole number such as `60`"), default "60";
+    /// Algorithm. Default: that of the rule, or of `defaults`.
+    "algorithm": ValueKind::Choice(Algorithm::NAMES);
+})
 .require(&["limit", "window"]);
 
 /// Returns whether a table in the place of a rule is a quota: only quotas have a window.
@@ -74,7 +48,7 @@ impl PolicyReader<'_> {
         match &value.node.value {
             ConfigValue::Text(text) => {
                 let quota = Quota::parse_as(text, algorithm);
-                quota.map_err(|error| self.report_quota(value, &error)).ok()
+                self.check_quota(value, quota)
             }
             ConfigValue::Table(_) => self.quota_table(value, algorithm),
             _ => None,
@@ -83,10 +57,8 @@ impl PolicyReader<'_> {
 
     fn quota_table(&mut self, table: &Setting<'_>, algorithm: Algorithm) -> Option<Quota> {
         let window = table.get("window").and_then(|value| {
-            let window: Result<Window, _> = value.text()?.parse();
-            window
-                .map_err(|error| self.report_quota(&value, &error))
-                .ok()
+            let window: Result<Window, ValidationError> = value.text()?.parse();
+            self.check_quota(&value, window.map_err(ValidationErrors::from))
         });
         let whole = |key| table.get(key).and_then(|value| value.whole());
         // A number that does not fit is out of the allowed range as well.
@@ -95,20 +67,16 @@ impl PolicyReader<'_> {
         let builder = Quota::builder(whole("limit")?, window?).algorithm(algorithm);
         let builder = set_if(builder, whole("burst"), QuotaBuilder::burst);
         let builder = set_if(builder, buckets, QuotaBuilder::buckets);
-        let quota = builder.build();
-        quota
-            .map_err(|error| {
-                // The errors of the builder name its fields: `quota burst`.
-                let key = error.field().strip_prefix("quota ").unwrap_or_default();
-                let value = table.get(key);
-                self.report_quota(value.as_ref().unwrap_or(table), &error);
-            })
-            .ok()
+        self.check_quota(table, builder.build())
     }
 
-    fn report_quota(&mut self, value: &Setting<'_>, error: &ValidationError) {
-        let problem = ConfigProblem::invalid(value, error);
-        self.report.push(problem.with_help(suggest(error)));
+    fn check_quota<T>(
+        &mut self,
+        value: &Setting<'_>,
+        result: Result<T, ValidationErrors>,
+    ) -> Option<T> {
+        self.report
+            .check_all_with(value, result, |error, _| suggest(error))
     }
 }
 
@@ -119,20 +87,8 @@ fn suggest(error: &ValidationError) -> Option<String> {
         .trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
     match error.field() {
         "quota window" => did_you_mean(written, units),
-        "quota algorithm" => did_you_mean(written, ALGORITHMS.iter().copied()),
+        "quota algorithm" => did_you_mean(written, Algorithm::NAMES.iter().copied()),
         "quota" => did_you_mean(written, ["unlimited", "blocked"]),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_algorithm_is_one_of_the_model() {
-        for name in ALGORITHMS {
-            assert_eq!(name.parse::<Algorithm>().unwrap().name(), *name);
-        }
     }
 }

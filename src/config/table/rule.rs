@@ -1,76 +1,47 @@
 //! Rules: `[categories.NAME]`, `[[endpoints]]`, `[[rules]]`, and the tables of `[global]`.
 
-use super::quota::{ALGORITHMS, is_quota_table};
-use super::{KeySpec, PolicyReader, TableSpec, ValueKind, set_if};
+use super::quota::is_quota_table;
+use super::{KeySpec, PolicyReader, TableSpec, ValueKind, keys, set_if};
 use crate::config::suggest::did_you_mean;
 use crate::config::tree::{ConfigValue, Setting};
 use crate::policy::{Count, OnStoreFailure, PolicyBuilder, Rule};
+use crate::quota::Algorithm;
 use crate::response::Template;
 
-pub(super) const ON_STORE_FAILURE: &[&str] = &["local", "allow", "deny"];
 const COUNTS: [&str; 3] = ["all", "success", "failure"];
 
 /// Keys of every rule.
-static RULE_KEYS: [KeySpec; 11] = [
-    KeySpec::new(
-        "limit",
-        ValueKind::Quotas,
-        "One quota or several. All of them must admit the request.",
-    )
-    .aliases(&["limits", "quota", "quotas", "rate"]),
-    KeySpec::new(
-        "algorithm",
-        ValueKind::Choice(ALGORITHMS),
-        "Algorithm of quotas that name none. Default: as in `defaults`.",
-    ),
-    KeySpec::new(
-        "per",
-        ValueKind::Texts("the name of a dimension such as `ip`, `user` or `tenant`"),
-        "Dimensions that identify a counter. An empty list is the whole instance. Default: the caller.",
-    )
-    .aliases(&["by", "key", "keys", "scope"]),
-    KeySpec::new(
-        "scale",
-        ValueKind::Flag,
-        "Whether tiers multiply the limit.",
-    )
-    .default("true"),
-    KeySpec::new(
-        "tiers",
-        ValueKind::Table(&TIER_LIMITS),
-        "Limits of single tiers, instead of the multiplier.",
-    )
-    .aliases(&["tier"]),
-    KeySpec::new("count", ValueKind::Outcomes, "Responses that count.").default("\"all\""),
-    KeySpec::new(
-        "cost",
-        ValueKind::Whole("a whole number such as `1`"),
-        "Cost of a request.",
-    )
-    .default("1"),
-    KeySpec::new(
-        "message",
-        ValueKind::Text("a text"),
-        "Message of a denial. Placeholders: `{limit} {used} {window} {retry_after} {retry_in} {policy} {tier}`.",
-    ),
-    KeySpec::new(
-        "suggestion",
-        ValueKind::Text("a text"),
-        "Advice to denied callers, beside the message.",
-    )
-    .aliases(&["hint"]),
-    KeySpec::new(
-        "on_store_failure",
-        ValueKind::Choice(ON_STORE_FAILURE),
-        "What happens to requests while the store is unavailable. Default: as in `defaults`.",
-    ),
-    KeySpec::new(
-        "mode",
-        ValueKind::Choice(&["enforce", "dry-run"]),
-        "Whether the rule is enforced, or counts and logs without denying.",
-    )
-    .default("\"enforce\""),
-];
+const RULE_KEYS: &[KeySpec] = keys! {
+    /// One quota or several. All of them must admit the request.
+    "limit": ValueKind::Quotas, aliases ["limits", "quota", "quotas", "rate"];
+    /// Algorithm of quotas that name none. Default: as in `defaults`.
+    "algorithm": ValueKind::Choice(Algorithm::NAMES);
+    /// Dimensions that identify a counter. `"instance"` or an empty list: all callers share the
+    /// counter. `"caller"`, the default: the user, or the client IP of an unauthenticated caller.
+    "per":
+        ValueKind::ChoiceOrTexts(&["caller", "instance"], "the name of a dimension such as `ip`, `user` or `tenant`"),
+        aliases ["by", "key", "keys", "scope"];
+    /// Whether tiers multiply the limit.
+    "scale": ValueKind::Flag, default "true";
+    /// Limits of single tiers, instead of the multiplier.
+    "tiers": ValueKind::Table(&TIER_LIMITS), aliases ["tier"];
+    /// Responses that count.
+    "count": ValueKind::Outcomes, default "\"all\"";
+    /// Cost of a request.
+    "cost": ValueKind::Whole("a whole number such as `1`"), default "1";
+    /// Message of a denial. Placeholders: `{limit} {used} {window} {retry_after} {retry_in}
+    /// {policy} {tier}`.
+    "message": ValueKind::Text("a text");
+    /// Advice to denied callers, beside the message.
+    "suggestion": ValueKind::Text("a text"), aliases ["hint"];
+    /// What happens to requests while the store is unavailable. Default: as in `defaults`.
+    "on_store_failure": ValueKind::Choice(OnStoreFailure::NAMES);
+    /// Whether the rule is enforced, or counts and logs without denying.
+    "mode": ValueKind::Choice(&["enforce", "dry-run"]), default "\"enforce\"";
+    /// Whether responses report the rule only when it denies. For a burst beside a window.
+    /// `RateLimit-Policy` lists it in any case. If all rules are quiet, the tightest is reported.
+    "quiet": ValueKind::Flag, default "false";
+};
 
 static TIER_LIMITS: TableSpec = TableSpec::chosen(
     "tier",
@@ -79,54 +50,37 @@ static TIER_LIMITS: TableSpec = TableSpec::chosen(
 );
 
 /// A rule of `[global]`.
-pub(in crate::config) static RULE: TableSpec = TableSpec::new(&[]).with_shared(&RULE_KEYS);
+pub(in crate::config) static RULE: TableSpec = TableSpec::new(&[]).with_shared(RULE_KEYS);
 
 pub(super) static CATEGORIES: TableSpec =
     TableSpec::chosen("category", ValueKind::Table(&CATEGORY), "A category.");
 
-static CATEGORY: TableSpec = TableSpec::new(&[KeySpec::new(
-    "stack",
-    ValueKind::Flag,
-    "Whether the category also counts endpoints with limits of their own.",
-)
-.default("false")])
-.with_shared(&RULE_KEYS)
+static CATEGORY: TableSpec = TableSpec::new(keys! {
+    /// Whether the category also counts endpoints with limits of their own.
+    "stack": ValueKind::Flag, default "false";
+})
+.with_shared(RULE_KEYS)
 .require(&["limit"]);
 
-pub(super) static ENDPOINT: TableSpec = TableSpec::new(&[
-    KeySpec::new(
-        "route",
-        ValueKind::Text("a route such as `\"GET /v1/items/{id}\"`"),
-        "Method and path. Without a method, the rule is for all of them.",
-    )
-    .aliases(&["path", "url", "uri", "endpoint", "match"]),
-    KeySpec::new(
-        "name",
-        ValueKind::Text("a name such as `login`"),
-        "Name of the rule in policy strings. Default: the route.",
-    ),
-    KeySpec::new(
-        "category",
-        ValueKind::Text("the name of a category"),
-        "Category whose limits and counters the endpoint shares.",
-    )
-    .aliases(&["group", "class"]),
-    KeySpec::new(
-        "global",
-        ValueKind::Flag,
-        "Whether the global rule counts the endpoint as well.",
-    )
-    .default("true"),
-])
-.with_shared(&RULE_KEYS)
+pub(super) static ENDPOINT: TableSpec = TableSpec::new(keys! {
+    /// Method and path. Without a method, the rule is for all of them.
+    "route": ValueKind::Text("a route such as `\"GET /v1/items/{id}\"`"),
+        aliases ["path", "url", "uri", "endpoint", "match"];
+    /// Name of the rule in policy strings. Default: the route.
+    "name": ValueKind::Text("a name such as `login`");
+    /// Category whose limits and counters the endpoint shares.
+    "category": ValueKind::Text("the name of a category"), aliases ["group", "class"];
+    /// Whether the global rule counts the endpoint as well.
+    "global": ValueKind::Flag, default "true";
+})
+.with_shared(RULE_KEYS)
 .require(&["route"]);
 
-pub(super) static RULES: TableSpec = TableSpec::new(&[KeySpec::new(
-    "name",
-    ValueKind::Text("a name such as `outbound`"),
-    "Name of the rule in policy strings, and part of its counters' keys.",
-)])
-.with_shared(&RULE_KEYS)
+pub(super) static RULES: TableSpec = TableSpec::new(keys! {
+    /// Name of the rule in policy strings, and part of its counters' keys.
+    "name": ValueKind::Text("a name such as `outbound`");
+})
+.with_shared(RULE_KEYS)
 .require(&["name", "limit"]);
 
 impl PolicyReader<'_> {
@@ -181,9 +135,12 @@ impl PolicyReader<'_> {
     /// Reads the keys that all rules have.
     fn rule(&mut self, table: &Setting<'_>) -> Rule {
         let mut rule = self.limits(table);
-        let per = table.get("per").filter(Setting::is_list);
-        if let Some(per) = per {
-            rule = rule.per(per.items().filter_map(|name| name.text()));
+        if let Some(per) = table.get("per") {
+            if per.is_list() {
+                rule = rule.per(per.items().filter_map(|name| name.text()));
+            } else if per.text() == Some("instance") {
+                rule = rule.per([]);
+            }
         }
         let count = table.get("count").and_then(|count| self.count(&count));
         let message = table.get("message").and_then(|value| {
@@ -193,11 +150,16 @@ impl PolicyReader<'_> {
         });
         let cost = table.get("cost").and_then(|cost| cost.whole());
         let rule = set_if(rule, table.flag_of("scale"), Rule::scale);
+        let rule = set_if(rule, table.flag_of("quiet"), Rule::quiet);
         let rule = set_if(rule, count, Rule::count);
         let rule = set_if(rule, cost, Rule::cost);
         let rule = set_if(rule, message, Rule::message);
         let rule = set_if(rule, table.text_of("suggestion"), Rule::suggestion);
-        let rule = set_if(rule, on_store_failure(table), Rule::on_store_failure);
+        let rule = set_if(
+            rule,
+            table.parse("on_store_failure"),
+            Rule::on_store_failure,
+        );
         match table.text_of("mode") {
             Some("dry-run") => rule.dry_run(),
             _ => rule,
@@ -242,14 +204,5 @@ impl PolicyReader<'_> {
         let count = Count::statuses(statuses.iter().map(String::as_str));
         self.report
             .check_all_with(value, count, |error, _| did_you_mean(error.value(), COUNTS))
-    }
-}
-
-pub(super) fn on_store_failure(table: &Setting<'_>) -> Option<OnStoreFailure> {
-    match table.text_of("on_store_failure")? {
-        "local" => Some(OnStoreFailure::Local),
-        "allow" => Some(OnStoreFailure::Allow),
-        "deny" => Some(OnStoreFailure::Deny),
-        _ => None,
     }
 }

@@ -1,5 +1,27 @@
 //! Descriptions of tables, keys and values.
 
+/// Creates a list of [`KeySpec`]s. The doc comment of a key is its description in the guide and in
+/// the schema.
+macro_rules! keys {
+    ($(
+        $(#[doc = $doc:literal])+
+        $key:literal: $kind:expr
+        $(, default $default:literal)?
+        $(, aliases [$($alias:literal),+])?;
+    )+) => {
+        &[$($crate::config::table::KeySpec {
+            key: $key,
+            kind: $kind,
+            doc: concat!($($doc),+).trim_ascii_start(),
+            default: keys!(@default $($default)?),
+            aliases: &[$($($alias),+)?],
+        }),+]
+    };
+    (@default) => { None };
+    (@default $default:literal) => { Some($default) };
+}
+pub(super) use keys;
+
 /// Keys of one table.
 #[derive(Debug)]
 pub(in crate::config) struct TableSpec {
@@ -33,7 +55,7 @@ pub(in crate::config) struct ChosenKeys {
     pub(in crate::config) doc: &'static str,
 }
 
-/// Kind of value that a key takes. Texts say what is expected.
+/// Kind of value that a key takes. The text describes what is expected.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::config) enum ValueKind {
     Text(&'static str),
@@ -49,8 +71,12 @@ pub(in crate::config) enum ValueKind {
     /// List of some of these texts.
     Choices(&'static [&'static str]),
     TextOrTexts(&'static str),
+    /// One of the texts, or a list whose items are described by the second value.
+    ChoiceOrTexts(&'static [&'static str], &'static str),
     /// Responses that count.
     Outcomes,
+    /// Status code, or class of status codes.
+    Status,
     /// Quota as text or table.
     Quota,
     /// One or more quotas.
@@ -60,28 +86,6 @@ pub(in crate::config) enum ValueKind {
     Table(&'static TableSpec),
     /// List of tables.
     Tables(&'static TableSpec),
-}
-
-impl KeySpec {
-    pub(super) const fn new(key: &'static str, kind: ValueKind, doc: &'static str) -> Self {
-        Self {
-            key,
-            kind,
-            doc,
-            default: None,
-            aliases: &[],
-        }
-    }
-
-    pub(super) const fn default(mut self, default: &'static str) -> Self {
-        self.default = Some(default);
-        self
-    }
-
-    pub(super) const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
-        self.aliases = aliases;
-        self
-    }
 }
 
 impl TableSpec {
@@ -144,11 +148,28 @@ impl TableSpec {
 }
 
 impl ValueKind {
+    /// Returns the kind of the items, if the value can be a list.
+    pub(in crate::config) const fn item(self) -> Option<Self> {
+        match self {
+            Self::Texts(what) | Self::TextOrTexts(what) | Self::ChoiceOrTexts(_, what) => {
+                Some(Self::Text(what))
+            }
+            Self::Choices(choices) => Some(Self::Choice(choices)),
+            Self::Outcomes => Some(Self::Status),
+            Self::Quotas | Self::RuleOrQuotas => Some(Self::Quota),
+            Self::Tables(spec) => Some(Self::Table(spec)),
+            _ => None,
+        }
+    }
+
     /// Returns what is expected, for messages.
     pub(in crate::config) fn expected(self) -> String {
         match self {
             Self::Text(what) | Self::Whole(what) | Self::Number(what) => what.to_owned(),
             Self::TextOrTexts(what) => format!("{what}, or a list of them"),
+            Self::ChoiceOrTexts(choices, what) => {
+                format!("{}, or a list in which each is {what}", quoted_list(choices))
+            }
             Self::Choice(choices) => quoted_list(choices),
             Self::Flag => "`true` or `false`".to_owned(),
             Self::Time => "a date with time and offset, such as `2026-12-01T06:00:00Z`".to_owned(),
@@ -158,6 +179,7 @@ impl ValueKind {
                 "`all`, `success`, `failure`, or a list of status codes and classes such as `[429, \"5xx\"]`"
                     .to_owned()
             }
+            Self::Status => "a status code such as `429`, or a class such as `\"5xx\"`".to_owned(),
             Self::Quota => {
                 "a quota such as `\"500/hour\"`, or a table such as `{ limit = 500, window = \"1h\" }`"
                     .to_owned()

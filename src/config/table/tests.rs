@@ -4,15 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{FILE, QUOTA, RULE, TableSpec, ValueKind, is_quota_table, read};
 use crate::config::context::ReadContext;
-use crate::config::problem::ProblemReport;
+use crate::config::report::ProblemReport;
 use crate::config::syntax::Syntax;
 use crate::config::tree::{ConfigNode, ConfigValue, Setting};
 
 /// Every key, in every table that has it.
 const COMPLETE: &str = include_str!("complete.toml");
 
-fn parse() -> ConfigNode {
-    Syntax::Toml.parse(COMPLETE).unwrap()
+/// Returns the complete file, and one with `global.everyone`, which `global.authenticated` would
+/// override.
+fn complete_files() -> [String; 2] {
+    let with_everyone = COMPLETE.replace("[global.authenticated]", "[global.everyone]");
+    [COMPLETE.to_owned(), with_everyone]
+}
+
+fn parse(text: &str) -> ConfigNode {
+    Syntax::Toml.parse(text).unwrap()
 }
 
 /// Returns everything that is read from a file, including problems with key files. Missing keys
@@ -114,26 +121,29 @@ fn all_names(spec: &'static TableSpec, spec_name: &str, names: &mut BTreeSet<Str
 
 #[test]
 fn removing_any_described_key_changes_the_settings() {
-    let root = parse();
-    let complete = settings(&root);
-    let mut keys = Vec::new();
-    let start = Setting::root(&root);
-    described_keys(&start, ValueKind::Table(&FILE), &Vec::new(), &mut keys, "");
-    for (_, path) in &keys {
-        let mut changed = parse();
-        remove(&mut changed, path);
-        assert_ne!(
-            settings(&changed),
-            complete,
-            "{} is not read",
-            path.join(".")
-        );
+    let mut tested = BTreeSet::new();
+    for text in complete_files() {
+        let root = parse(&text);
+        let complete = settings(&root);
+        let mut keys = Vec::new();
+        let start = Setting::root(&root);
+        described_keys(&start, ValueKind::Table(&FILE), &Vec::new(), &mut keys, "");
+        for (name, path) in keys {
+            let mut changed = parse(&text);
+            remove(&mut changed, &path);
+            assert_ne!(
+                settings(&changed),
+                complete,
+                "{} is not read",
+                path.join(".")
+            );
+            tested.insert(name);
+        }
     }
-    // The file has all of them, so none is left out above. Editors read `$schema`.
+    // The files have all of them, so none is left out above. Editors read `$schema`.
     let mut names = BTreeSet::new();
     all_names(&FILE, "", &mut names);
     all_names(&QUOTA, "quota", &mut names);
     names.remove(".$schema");
-    let tested: BTreeSet<String> = keys.into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, tested);
 }

@@ -1,6 +1,6 @@
 //! `[tiers]`
 
-use super::{KeySpec, PolicyReader, TableSpec, ValueKind};
+use super::{PolicyReader, TableSpec, ValueKind, keys};
 use crate::config::problem::ConfigProblem;
 use crate::config::suggest::did_you_mean;
 use crate::config::tree::Setting;
@@ -8,18 +8,12 @@ use crate::policy::Tiers;
 
 const TIER_NAME: ValueKind = ValueKind::Text("the name of a tier");
 
-pub(super) static TIERS: TableSpec = TableSpec::new(&[
-    KeySpec::new(
-        "default",
-        TIER_NAME,
-        "Tier of callers whose tier is not known.",
-    ),
-    KeySpec::new(
-        "assign",
-        ValueKind::Table(&ASSIGN),
-        "Tiers of single callers. They win over the tier in the token.",
-    ),
-])
+pub(super) static TIERS: TableSpec = TableSpec::new(keys! {
+    /// Tier of callers whose tier is not known.
+    "default": TIER_NAME;
+    /// Tiers of single callers. They win over the tier in the token.
+    "assign": ValueKind::Table(&ASSIGN);
+})
 .require(&["default"])
 .with_chosen(
     "tier",

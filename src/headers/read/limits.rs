@@ -22,9 +22,9 @@ use crate::clock::Timestamp;
 /// headers.insert("x-ratelimit-reset", "1730336400".parse().unwrap());
 ///
 /// let limits = Limits::read(&headers, at).unwrap();
-/// assert_eq!(limits.limit(), Some(500));
-/// assert_eq!(limits.remaining(), Some(499));
-/// assert_eq!(limits.reset_at(), Some(Timestamp::from_secs(1_730_336_400)));
+/// assert_eq!(limits.limit, Some(500));
+/// assert_eq!(limits.remaining, Some(499));
+/// assert_eq!(limits.reset_at, Some(Timestamp::from_secs(1_730_336_400)));
 /// ```
 ///
 /// # Headers
@@ -54,12 +54,18 @@ use crate::clock::Timestamp;
 /// than two seconds, instants are relative to `Date`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
+#[non_exhaustive]
 pub struct Limits {
-    pub(super) limit: Option<u64>,
-    pub(super) remaining: Option<u64>,
-    pub(super) reset_at: Option<Timestamp>,
-    pub(super) window: Option<Duration>,
-    pub(super) policy: Option<Box<str>>,
+    /// Limit per window.
+    pub limit: Option<u64>,
+    /// Rest of the limit after the request.
+    pub remaining: Option<u64>,
+    /// Reset, by the local clock. May be in the past.
+    pub reset_at: Option<Timestamp>,
+    /// Length of the window.
+    pub window: Option<Duration>,
+    /// Name of the limit.
+    pub policy: Option<Box<str>>,
 }
 
 impl Limits {
@@ -76,35 +82,5 @@ impl Limits {
             let remaining = limits.remaining.unwrap_or(u64::MAX);
             (remaining, limits.reset_at.is_none())
         })
-    }
-
-    /// Returns the limit per window.
-    #[must_use]
-    pub const fn limit(&self) -> Option<u64> {
-        self.limit
-    }
-
-    /// Returns what remained after the request.
-    #[must_use]
-    pub const fn remaining(&self) -> Option<u64> {
-        self.remaining
-    }
-
-    /// Returns the reset, by the local clock. May be in the past.
-    #[must_use]
-    pub const fn reset_at(&self) -> Option<Timestamp> {
-        self.reset_at
-    }
-
-    /// Returns the length of the window.
-    #[must_use]
-    pub const fn window(&self) -> Option<Duration> {
-        self.window
-    }
-
-    /// Returns the name of the limit.
-    #[must_use]
-    pub fn policy(&self) -> Option<&str> {
-        self.policy.as_deref()
     }
 }

@@ -1,11 +1,6 @@
 //! Signature algorithms: [`JwtAlgorithm`].
 
-use std::fmt;
-use std::str::FromStr;
-
-use jsonwebtoken::Algorithm;
-
-use crate::error::ValidationError;
+use crate::error::named;
 
 /// Signature algorithm of a token. There is no `none`.
 ///
@@ -44,81 +39,17 @@ pub enum JwtAlgorithm {
     EdDsa,
 }
 
-impl JwtAlgorithm {
-    const ALL: [Self; 12] = [
-        Self::Hs256,
-        Self::Hs384,
-        Self::Hs512,
-        Self::Rs256,
-        Self::Rs384,
-        Self::Rs512,
-        Self::Ps256,
-        Self::Ps384,
-        Self::Ps512,
-        Self::Es256,
-        Self::Es384,
-        Self::EdDsa,
-    ];
-
-    /// Returns the name in the header of a token: `HS256`, `EdDSA`, …
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Hs256 => "HS256",
-            Self::Hs384 => "HS384",
-            Self::Hs512 => "HS512",
-            Self::Rs256 => "RS256",
-            Self::Rs384 => "RS384",
-            Self::Rs512 => "RS512",
-            Self::Ps256 => "PS256",
-            Self::Ps384 => "PS384",
-            Self::Ps512 => "PS512",
-            Self::Es256 => "ES256",
-            Self::Es384 => "ES384",
-            Self::EdDsa => "EdDSA",
-        }
-    }
-
-    /// Returns the algorithm with exactly this name.
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.as_str() == name)
-    }
-
-    pub(super) const fn to_jsonwebtoken(self) -> Algorithm {
-        match self {
-            Self::Hs256 => Algorithm::HS256,
-            Self::Hs384 => Algorithm::HS384,
-            Self::Hs512 => Algorithm::HS512,
-            Self::Rs256 => Algorithm::RS256,
-            Self::Rs384 => Algorithm::RS384,
-            Self::Rs512 => Algorithm::RS512,
-            Self::Ps256 => Algorithm::PS256,
-            Self::Ps384 => Algorithm::PS384,
-            Self::Ps512 => Algorithm::PS512,
-            Self::Es256 => Algorithm::ES256,
-            Self::Es384 => Algorithm::ES384,
-            Self::EdDsa => Algorithm::EdDSA,
-        }
-    }
-}
-
-impl fmt::Display for JwtAlgorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for JwtAlgorithm {
-    type Err = ValidationError;
-
-    fn from_str(text: &str) -> Result<Self, ValidationError> {
-        Self::named(text.trim()).ok_or_else(|| {
-            ValidationError::new(
-                "JWT algorithm",
-                text,
-                "HS256, HS384, HS512, RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 \
-                 or EdDSA",
-            )
-        })
-    }
-}
+named!(JwtAlgorithm, "JWT algorithm", trim {
+    Hs256 => "HS256",
+    Hs384 => "HS384",
+    Hs512 => "HS512",
+    Rs256 => "RS256",
+    Rs384 => "RS384",
+    Rs512 => "RS512",
+    Ps256 => "PS256",
+    Ps384 => "PS384",
+    Ps512 => "PS512",
+    Es256 => "ES256",
+    Es384 => "ES384",
+    EdDsa => "EdDSA",
+});

@@ -208,7 +208,7 @@ impl VerificationKey {
             A::Es384 => Kind::P384,
             A::EdDsa => Kind::Ed25519,
         };
-        let meant = |only: &str| only == algorithm.as_str();
+        let meant = |only: &str| only == algorithm.name();
         kind == self.kind && self.only.as_deref().is_none_or(meant)
     }
 }

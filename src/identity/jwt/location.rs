@@ -1,6 +1,7 @@
 //! Where a request contains tokens: [`TokenLocation`].
 
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::ControlFlow;
 
 use http::header;
@@ -18,6 +19,15 @@ pub(super) enum TokenLocation {
     Bearer,
     /// The cookie of this name.
     Cookie(Box<str>),
+}
+
+impl fmt::Display for TokenLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bearer => f.write_str("`Authorization: Bearer`"),
+            Self::Cookie(name) => write!(f, "the cookie `{name}`"),
+        }
+    }
 }
 
 impl TokenLocation {

@@ -232,6 +232,12 @@ impl Identify for Jwt {
     fn is_token_source(&self) -> bool {
         true
     }
+
+    fn description(&self) -> String {
+        let algorithms = self.algorithms.iter().map(ToString::to_string);
+        let algorithms: Vec<String> = algorithms.collect();
+        format!("JWT in {} ({})", self.location, algorithms.join(", "))
+    }
 }
 
 /// Shows what is accepted. Hides keys and tokens.

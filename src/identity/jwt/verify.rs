@@ -1,9 +1,11 @@
 //! Parses a token and verifies its signature.
 
+use std::str::FromStr as _;
+
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use jsonwebtoken::DecodingKey;
 use jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER;
+use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::Value;
 
 use super::super::invalid_reason::InvalidReason;
@@ -61,7 +63,7 @@ impl<'a> Jws<'a> {
         }
         let algorithm = self.header.get("alg").and_then(Value::as_str);
         let algorithm = algorithm
-            .and_then(JwtAlgorithm::named)
+            .and_then(JwtAlgorithm::from_name)
             .filter(|algorithm| algorithms.contains(algorithm))
             .ok_or(InvalidReason::Algorithm)?;
         let id = match self.header.get("kid") {
@@ -86,7 +88,11 @@ impl<'a> Jws<'a> {
 /// Names the provider instead of using the one of the process: that one panics if a program has
 /// enabled two of them and installed none.
 fn verifies(key: &DecodingKey, by: JwtAlgorithm, message: &[u8], signature: &Vec<u8>) -> bool {
-    (DEFAULT_PROVIDER.verifier_factory)(&by.to_jsonwebtoken(), key)
+    // Both types have the names of RFC 7518.
+    let Ok(algorithm) = Algorithm::from_str(by.name()) else {
+        return false;
+    };
+    (DEFAULT_PROVIDER.verifier_factory)(&algorithm, key)
         .is_ok_and(|verifier| verifier.verify(message, signature).is_ok())
 }
 

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use super::{Alert, AlertKind, Alerts};
 use crate::clock::Timestamp;
 use crate::key::OwnedSubject;
+use crate::observe::statistics::Distinct;
 use crate::observe::violations::Violations;
 
 /// The firing alerts, and the latest changes for delivery.
@@ -24,6 +25,7 @@ struct Cause {
     key: (AlertKind, u64),
     value: f64,
     threshold: f64,
+    addresses: Option<Distinct>,
     subject: Option<OwnedSubject>,
 }
 
@@ -34,13 +36,19 @@ impl AlertEvaluator {
     /// A receiver that is further behind misses the oldest changes.
     const MAX_CHANGES: usize = 1_000;
 
-    pub(in crate::observe) fn new(settings: Alerts) -> Self {
+    pub(in crate::observe) fn new() -> Self {
         Self {
-            settings,
+            settings: Alerts::default(),
             firing: HashMap::new(),
             changes: VecDeque::new(),
             dropped: 0,
         }
+    }
+
+    /// Replaces the thresholds. They apply from the next evaluation: an alert that the new thresholds do
+    /// not cause is resolved, one that they also cause keeps firing.
+    pub(in crate::observe) const fn set_thresholds(&mut self, settings: Alerts) {
+        self.settings = settings;
     }
 
     /// Returns the alerts that begin to fire and those that are resolved.
@@ -59,7 +67,8 @@ impl AlertEvaluator {
         }
         for cause in causes {
             if let Some(known) = self.firing.get_mut(&cause.key) {
-                known.value = cause.value;
+                (known.value, known.threshold) = (cause.value, cause.threshold);
+                known.addresses = cause.addresses;
                 continue;
             }
             let alert = Alert {
@@ -68,6 +77,7 @@ impl AlertEvaluator {
                 resolved_at: None,
                 value: cause.value,
                 threshold: cause.threshold,
+                addresses: cause.addresses,
                 subject: cause.subject,
             };
             self.firing.insert(cause.key, alert.clone());
@@ -88,31 +98,34 @@ impl AlertEvaluator {
     fn causes(&self, violations: &Violations, now: Timestamp) -> Vec<Cause> {
         let settings = &self.settings;
         let mut causes = Vec::new();
-        let mut add = |kind, value, threshold| {
+        let mut add = |kind, value, threshold, addresses| {
             causes.push(Cause {
                 key: (kind, 0),
                 value,
                 threshold,
+                addresses,
                 subject: None,
             });
         };
         let recent = violations.denied(now, 10);
-        if recent > settings.attack_denials
-            && violations.addresses(now).count > settings.attack_addresses
-        {
+        // Counts thousands of known addresses under the lock, so not at each tick without denials.
+        let is_above = recent > settings.attack_denials;
+        let addresses = is_above.then(|| violations.addresses(now));
+        if addresses.is_some_and(|addresses| addresses.count > settings.attack_addresses) {
             let threshold = settings.attack_denials as f64;
-            add(AlertKind::DistributedAttack, recent as f64, threshold);
+            let kind = AlertKind::DistributedAttack;
+            add(kind, recent as f64, threshold, addresses);
         }
         let (_, requests) = violations.ordinary(now);
         let share = violations.ordinary_denied(now).unwrap_or_default();
         if requests >= settings.ordinary_requests && share > settings.ordinary_denied {
             let threshold = settings.ordinary_denied;
-            add(AlertKind::OrdinaryCallersDenied, share, threshold);
+            add(AlertKind::OrdinaryCallersDenied, share, threshold, None);
         }
         let last_hour = violations.denied(now, 60);
         if last_hour > settings.many_denials {
             let threshold = settings.many_denials as f64;
-            add(AlertKind::ManyDenials, last_hour as f64, threshold);
+            add(AlertKind::ManyDenials, last_hour as f64, threshold, None);
         }
         let firing = self.firing.keys();
         let firing = firing.filter(|(kind, _)| *kind == AlertKind::Offender);
@@ -130,6 +143,7 @@ impl AlertEvaluator {
                 key,
                 value: denials as f64,
                 threshold: settings.offender as f64,
+                addresses: None,
                 subject: Some(OwnedSubject::from(&subject)),
             });
         }

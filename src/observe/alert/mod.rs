@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::Timestamp;
 use crate::key::OwnedSubject;
-use crate::observe::statistics::{counter_text, serialized_subject};
+use crate::observe::statistics::{Distinct, counter_text, serialized_subject};
 
 pub(super) use self::evaluator::AlertEvaluator;
 pub use self::thresholds::Alerts;
@@ -119,6 +119,9 @@ pub struct Alert {
     pub value: f64,
     /// The alert fires while the value is above this.
     pub threshold: f64,
+    /// The number of addresses that were denied within ten minutes, of a
+    /// [`DistributedAttack`](AlertKind::DistributedAttack).
+    pub addresses: Option<Distinct>,
     /// The caller, if the alert is about one. Do not log it.
     pub subject: Option<OwnedSubject>,
 }
@@ -157,10 +160,14 @@ impl fmt::Display for Alert {
             value, threshold, ..
         } = self;
         match self.kind {
-            AlertKind::DistributedAttack => write!(
-                f,
-                "{value} requests from many addresses were denied within ten minutes, more than {threshold}"
-            ),
+            AlertKind::DistributedAttack => {
+                let Distinct { count, exact } = self.addresses.unwrap_or_default();
+                let about = if exact { "" } else { "about " };
+                write!(
+                    f,
+                    "{value} requests from {about}{count} addresses were denied within ten minutes, more than {threshold}"
+                )
+            }
             AlertKind::OrdinaryCallersDenied => write!(
                 f,
                 "an estimated {:.2} % of the requests of ordinary callers were denied within an hour, more than {:.2} %",
@@ -188,6 +195,7 @@ impl fmt::Debug for Alert {
             .field("resolved_at", &self.resolved_at)
             .field("value", &self.value)
             .field("threshold", &self.threshold)
+            .field("addresses", &self.addresses)
             .field("subject", &self.subject)
             .finish()
     }
@@ -196,7 +204,7 @@ impl fmt::Debug for Alert {
 impl Serialize for Alert {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let subject = self.subject.as_ref();
-        let mut alert = serializer.serialize_struct("Alert", 9)?;
+        let mut alert = serializer.serialize_struct("Alert", 10)?;
         alert.serialize_field("kind", self.kind.name())?;
         alert.serialize_field("severity", self.severity().name())?;
         alert.serialize_field("since", &self.since)?;
@@ -204,6 +212,7 @@ impl Serialize for Alert {
         alert.serialize_field("text", &self.to_string())?;
         alert.serialize_field("value", &self.value)?;
         alert.serialize_field("threshold", &self.threshold)?;
+        alert.serialize_field("addresses", &self.addresses)?;
         alert.serialize_field("subject", &subject.and_then(serialized_subject))?;
         alert.serialize_field("counter", &subject.map(counter_text))?;
         alert.end()

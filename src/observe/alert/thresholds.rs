@@ -4,6 +4,9 @@ use crate::error::ValidationError;
 
 /// Thresholds of alerts. The defaults suit a service of moderate size.
 ///
+/// The table `[alerts]` of a policy file has the same names. A reload of the file changes thresholds and
+/// keeps the denials that were counted.
+///
 /// ```
 /// use tollgate::RateLimitLayer;
 /// use tollgate::observe::Alerts;
@@ -17,12 +20,12 @@ use crate::error::ValidationError;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct Alerts {
-    pub(in crate::observe) many_denials: u64,
-    pub(in crate::observe) offender: u64,
-    pub(in crate::observe) ordinary_denied: f64,
-    pub(in crate::observe) ordinary_requests: u64,
-    pub(in crate::observe) attack_denials: u64,
-    pub(in crate::observe) attack_addresses: u64,
+    pub(crate) many_denials: u64,
+    pub(crate) offender: u64,
+    pub(crate) ordinary_denied: f64,
+    pub(crate) ordinary_requests: u64,
+    pub(crate) attack_denials: u64,
+    pub(crate) attack_addresses: u64,
 }
 
 impl Default for Alerts {

@@ -183,6 +183,13 @@ impl CounterRegistry {
         counters
     }
 
+    /// Returns whether names may be added before their first request. Half of the names are left to
+    /// those that requests show: a reload must not use up the names of quotas that have traffic.
+    #[cfg(feature = "metrics")]
+    pub(super) fn has_room_in_advance(&self) -> bool {
+        self.known().all.len() < Self::MAX_NAMES / 2
+    }
+
     /// Calls `read` with all counters, ordered by number.
     pub(super) fn with_all<T>(&self, read: impl FnOnce(&[Arc<DecisionCounters>]) -> T) -> T {
         read(&self.known().all)
@@ -222,6 +229,19 @@ mod tests {
         assert_eq!(all[CounterRegistry::MAX_NAMES].denied(), 2);
         let numbers = all.iter().map(|counters| counters.number());
         assert!(numbers.eq(0..=CounterRegistry::MAX_NAMES));
+    }
+
+    #[cfg(feature = "metrics")]
+    #[test]
+    fn half_of_the_names_are_left_to_requests() {
+        let counters = CounterRegistry::default();
+        let numbers = 0..CounterRegistry::MAX_NAMES;
+        let in_advance = numbers.take_while(|number| {
+            let has_room = counters.has_room_in_advance();
+            counters.of(&format!("ip;{number}"));
+            has_room
+        });
+        assert_eq!(in_advance.count(), CounterRegistry::MAX_NAMES / 2);
     }
 
     #[cfg(feature = "metrics")]

@@ -1,5 +1,6 @@
 //! Handles of metrics, registered with the recorder of the application.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ::metrics::{
@@ -78,6 +79,18 @@ impl Series<Counter> {
             counter.increment(count);
         }
     }
+
+    /// Adds what `total` has grown since the last call. Keeps it in `published`. Adds nothing if the
+    /// total is not known.
+    pub(super) fn add_since(&self, value: &str, published: &AtomicU64, total: Option<u64>) {
+        let Some(total) = total else {
+            return;
+        };
+        // Totals only grow. With `swap`, a tick that another one has overtaken would lower the base,
+        // and the difference would be added twice.
+        let before = published.fetch_max(total, Ordering::Relaxed);
+        self.add(value, total.saturating_sub(before));
+    }
 }
 
 impl Series<Gauge> {
@@ -128,5 +141,23 @@ impl NamedHandles {
     pub(in crate::observe) fn endpoint(&self, name: &Arc<str>) -> &EndpointMetrics {
         self.endpoint
             .get_or_init(|| EndpointMetrics::register(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_added_once_whatever_the_order_of_the_ticks() {
+        let cell = Arc::new(AtomicU64::new(0));
+        let counter = Counter::from_arc(Arc::clone(&cell));
+        let series = Series(Box::new([("", counter)]));
+        let published = AtomicU64::new(0);
+        // One total was read before another tick published a later one; one is not known.
+        for total in [Some(5), Some(3), Some(5), None, Some(7)] {
+            series.add_since("", &published, total);
+        }
+        assert_eq!(cell.load(Ordering::Relaxed), 7);
     }
 }

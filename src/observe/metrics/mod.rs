@@ -10,7 +10,7 @@ mod handles;
 #[cfg(feature = "metrics")]
 use std::collections::HashMap;
 #[cfg(feature = "metrics")]
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicU64;
 
 #[cfg(feature = "metrics")]
 pub(super) use self::handles::NamedHandles;
@@ -159,11 +159,22 @@ define_metrics! {
             "Counters in memory.";
         store_evictions: Counter "tollgate_store_evictions_total" {}
             "Counters in memory that were evicted before they had expired.";
+        store_overflowed: Counter "tollgate_store_overflowed_total" {}
+            "Checks that were counted in an overflow counter, because the store in memory was full of protected counters.";
         reloads: Counter "tollgate_policy_reloads_total" { outcome: &["ok", "failed"] }
             "Reloads of the policy: ok, or failed if the new policy was rejected.";
         policy_version: Gauge "tollgate_policy_version" {}
             "Version of the current policy.";
     }
+}
+
+/// Totals of the store that its counters have reached. Counters of several layers add up, so that
+/// they are incremented and not set.
+#[cfg(feature = "metrics")]
+#[derive(Debug, Default)]
+pub(super) struct PublishedTotals {
+    evictions: AtomicU64,
+    overflowed: AtomicU64,
 }
 
 #[cfg(feature = "metrics")]
@@ -203,11 +214,16 @@ impl Telemetry {
         metrics
             .store_keys
             .set("", store.keys.unwrap_or_default() as f64);
-        let evictions = store.evictions.unwrap_or_default();
-        let before = self.evictions.swap(evictions, Ordering::Relaxed);
+        let PublishedTotals {
+            evictions,
+            overflowed,
+        } = &self.published;
         metrics
             .store_evictions
-            .add("", evictions.saturating_sub(before));
+            .add_since("", evictions, store.evictions);
+        metrics
+            .store_overflowed
+            .add_since("", overflowed, store.overflowed);
         metrics
             .policy_version
             .set("", statistics.policy_version as f64);

@@ -8,31 +8,6 @@ use serde::{Serialize, Serializer};
 use crate::clock::Timestamp;
 use crate::observe::truncate::{MAX_TEXT, truncate};
 
-/// Requests by outcome since the layer was built. Exact.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Totals {
-    /// Counted and allowed.
-    pub allowed: u64,
-    /// Denied because a limit was reached.
-    pub denied: u64,
-    /// Not counted, because the route, client IP or caller is exempt, or because of maintenance.
-    pub exempt: u64,
-    /// Allowed requests whose response had a warning.
-    pub warned: u64,
-    /// Denials of dry-run rules.
-    pub would_deny: u64,
-    /// Rejected with 503 because the store was unavailable and a rule has `on_store_failure = deny`.
-    pub unavailable: u64,
-    /// Allowed without being counted: no rule applied, or the store was unavailable and the rules
-    /// have `on_store_failure = allow`.
-    pub uncounted: u64,
-    /// Failed calls of the store.
-    pub store_failures: u64,
-    /// Requests with a credential that is not accepted, and without one that is.
-    pub invalid_credentials: u64,
-}
-
 /// Decisions in a minute or a quarter of an hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -92,6 +67,14 @@ pub struct PolicyStatistics {
     pub warned: u64,
     /// Denials if the rule is a dry run.
     pub would_deny: u64,
+}
+
+impl PolicyStatistics {
+    /// Returns whether the quota has decided requests. Those of the policy that have not are only
+    /// metrics.
+    pub(in crate::observe) const fn has_decided(&self) -> bool {
+        self.allowed + self.denied + self.would_deny > 0
+    }
 }
 
 /// Number of distinct callers or addresses.
@@ -159,6 +142,9 @@ pub struct StoreStatistics {
     pub keys: Option<u64>,
     /// Counters in memory that were evicted before they had expired.
     pub evictions: Option<u64>,
+    /// Checks that were counted in an overflow counter, which callers share, because all counters in
+    /// memory nearby were protected.
+    pub overflowed: Option<u64>,
 }
 
 /// Serialises at most 256 bytes of a name.

@@ -2,6 +2,7 @@
 
 mod counts;
 mod offender;
+mod totals;
 
 use serde::Serialize;
 
@@ -9,10 +10,12 @@ use crate::clock::Timestamp;
 use crate::observe::alert::Alert;
 
 pub use self::counts::{
-    Distinct, EndpointStatistics, PolicyStatistics, Retries, StoreStatistics, TimeBucket, Totals,
+    Distinct, EndpointStatistics, PolicyStatistics, Retries, StoreStatistics, TimeBucket,
 };
 pub use self::offender::Offender;
 pub(super) use self::offender::{counter_text, serialized_subject};
+pub(super) use self::totals::TotalCounters;
+pub use self::totals::Totals;
 
 /// What a layer has decided so far, as of one instant.
 ///

@@ -3,6 +3,8 @@
 mod distinct_counter;
 mod endpoint;
 mod offenders;
+#[cfg(feature = "admin")]
+mod recent_denials;
 mod retry_tracker;
 
 use std::sync::Arc;
@@ -12,6 +14,12 @@ use self::distinct_counter::DistinctCounter;
 use self::endpoint::EndpointHistory;
 pub(super) use self::endpoint::EndpointSummary;
 use self::offenders::Offenders;
+#[cfg(feature = "admin")]
+pub(super) use self::recent_denials::NewDenial;
+#[cfg(feature = "admin")]
+pub(crate) use self::recent_denials::RecentDenial;
+#[cfg(feature = "admin")]
+use self::recent_denials::RecentDenials;
 use super::counters::DecisionCounters;
 use super::statistics::{Distinct, Offender};
 use super::step_ring::StepRing;
@@ -35,6 +43,8 @@ pub(super) struct Violations {
     denied_by_quarter: StepRing<{ 2 * DAY }>,
     allowed_by_quarter: StepRing<DAY>,
     offenders: Offenders,
+    #[cfg(feature = "admin")]
+    recent: RecentDenials,
     callers: DistinctCounter,
     addresses: DistinctCounter,
     /// Indexed by `DecisionCounters::number`.
@@ -51,6 +61,8 @@ pub(super) struct Violation<'a> {
     pub(super) caller: &'a Subject<'a>,
     pub(super) caller_hash: u64,
     pub(super) address_hash: u64,
+    #[cfg(feature = "admin")]
+    pub(super) denial: NewDenial<'a>,
     pub(super) now: Timestamp,
 }
 
@@ -65,6 +77,8 @@ impl Violations {
             denied_by_quarter: StepRing::new(QUARTER),
             allowed_by_quarter: StepRing::new(QUARTER),
             offenders: Offenders::default(),
+            #[cfg(feature = "admin")]
+            recent: RecentDenials::default(),
             callers: DistinctCounter::default(),
             addresses: DistinctCounter::default(),
             endpoints: Vec::new(),
@@ -81,10 +95,13 @@ impl Violations {
             caller_hash,
             address_hash,
             now,
+            ..
         } = *violation;
         self.denied.add(now, 1);
         self.denied_by_quarter.add(now, 1);
         self.offenders.add(caller_hash, caller, policy, now);
+        #[cfg(feature = "admin")]
+        self.recent.add(caller_hash, &violation.denial);
         self.callers.add(caller_hash, now);
         self.addresses.add(address_hash, now);
         self.endpoint(endpoint.number()).deny(now);
@@ -110,6 +127,19 @@ impl Violations {
         for (number, counters) in endpoints.iter().enumerate() {
             self.endpoint(number).tick(counters, now);
         }
+    }
+}
+
+#[cfg(feature = "admin")]
+impl Violations {
+    /// Returns the last denial of a caller within an hour.
+    pub(super) fn recent_denial(&self, caller_hash: u64, now: Timestamp) -> Option<&RecentDenial> {
+        self.recent.get(caller_hash, now)
+    }
+
+    /// Ends the denial of a caller by one of these counters, which an operator has changed.
+    pub(super) fn end_denial(&mut self, caller_hash: u64, counters: &[u64], now: Timestamp) {
+        self.recent.end(caller_hash, counters, now);
     }
 }
 

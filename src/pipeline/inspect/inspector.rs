@@ -1,22 +1,23 @@
 //! Collects the limits of one caller.
 
-use super::super::overrides::quota_set_for;
+use super::super::overrides::override_for;
 use super::super::{RequestPipeline, Snapshot};
-use super::LimitStatus;
+use super::{InspectedCaller, LimitStatus};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
+use crate::identity_types::Identity;
 use crate::key::policy_name;
-use crate::policy::{Caller, CounterOf, dimensions};
+use crate::policy::{CounterOf, dimensions};
 use crate::quota::Quota;
-use crate::store::{Store, StoreFuture};
+use crate::store::{AppliedOverride, Store, StoreFuture};
 use crate::usage::{Usage, Usages};
 
 /// A caller with what its limits depend on.
 pub(super) struct Inspector<'a> {
     pub(super) pipeline: &'a RequestPipeline,
     pub(super) snapshot: &'a Snapshot,
-    pub(super) caller: Caller<'a>,
+    pub(super) inspected: &'a InspectedCaller,
     pub(super) tier: usize,
     pub(super) now: Timestamp,
     /// Whether the local fallback counts, which may admit only its share.
@@ -24,38 +25,60 @@ pub(super) struct Inspector<'a> {
 }
 
 impl Inspector<'_> {
+    /// Returns the counters of the caller. Those per client IP are left out if it is not known: an
+    /// operator who looks a user up by name does not mean the callers without an address.
     fn counters(&self) -> impl Iterator<Item = CounterOf<'_>> {
-        self.snapshot.policy.counters_of(&self.caller)
+        let all = self.snapshot.policy.counters_of(&self.inspected.caller());
+        all.filter(|of| !self.is_omitted(of))
     }
 
-    /// Returns the quota of a counter, and whether it was set at run time.
-    fn quota(&self, of: &CounterOf<'_>) -> (Quota, bool) {
+    fn is_omitted(&self, of: &CounterOf<'_>) -> bool {
+        let mut dimensions = of.subject.dimensions();
+        self.inspected.has_unknown_ip && dimensions.any(|(name, _)| name == Identity::IP)
+    }
+
+    /// Returns the number of limits that are left out.
+    pub(super) fn omitted(&self) -> usize {
+        let all = self.snapshot.policy.counters_of(&self.inspected.caller());
+        all.filter(|of| self.is_omitted(of)).count()
+    }
+
+    /// Returns the quota of a counter, and what was set at run time.
+    fn quota(&self, of: &CounterOf<'_>) -> (Quota, Option<AppliedOverride>) {
         let overrides = self.pipeline.override_table();
         let set = overrides.and_then(|overrides| {
-            let wall = self.pipeline.wall_at(self.now);
-            quota_set_for(overrides, &self.caller, of.key_by, &of.quota.counter, wall)
+            let (wall, caller) = (self.pipeline.wall_at(self.now), self.inspected.caller());
+            override_for(overrides, &caller, of.key_by, &of.quota.counter, wall)
         });
-        let is_set = set.is_some();
-        let quota = set.unwrap_or(*of.quota.quota(self.tier));
+        let quota = set.map_or(*of.quota.quota(self.tier), |set| set.quota);
         if self.degraded {
-            return (self.snapshot.policy.local_share_of(&quota), is_set);
+            return (self.snapshot.policy.local_share_of(&quota), set);
         }
-        (quota, is_set)
+        (quota, set)
+    }
+
+    /// Returns since when a counter has denied every request of the caller, on the wall clock.
+    fn denied_since(&self, of: &CounterOf<'_>) -> Option<Timestamp> {
+        let recent = self.inspected.recent.as_ref()?;
+        let since = recent.denied_since(of.quota.counter.id(), self.now)?;
+        Some(self.pipeline.wall_at(since))
     }
 
     /// Returns every limit, without its usage.
     pub(super) fn limits(&self) -> Vec<LimitStatus> {
         let limit = |of: CounterOf<'_>| {
-            let (quota, overridden) = self.quota(&of);
+            let (quota, set) = self.quota(&of);
             LimitStatus {
                 kind: of.kind,
                 rule: of.rule.to_owned(),
-                policy: policy_name(of.who, of.rule, &quota),
+                policy: policy_name(of.label, of.rule, &quota),
                 counter: dimensions(&of.subject),
                 quota,
                 usage: Usage::default(),
-                overridden,
+                overridden: set.is_some(),
+                blocked_until: set.and_then(|set| set.blocked_until),
                 dry_run: of.dry_run,
+                denied_since: self.denied_since(&of),
             }
         };
         self.counters().map(limit).collect()

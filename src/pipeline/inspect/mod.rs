@@ -2,6 +2,7 @@
 
 mod inspector;
 mod reset;
+mod settings;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,8 +12,9 @@ use bytes::Bytes;
 use http::Response;
 
 use self::inspector::{Inspector, batches};
+pub(crate) use self::settings::SettingsView;
 use super::context::CountedIn;
-use super::quota_names::QuotaNames;
+use super::reject::render;
 use super::tier::TierLookup;
 use super::{RequestPipeline, Snapshot};
 use crate::clock::{Clock, Timestamp};
@@ -21,7 +23,8 @@ use crate::error::StoreError;
 use crate::head::RequestHead;
 use crate::headers::{QuotaName, QuotaUsage};
 use crate::identity_types::Identity;
-use crate::key::{Counter, Subject};
+use crate::key::{Counter, Subject, plain_label};
+use crate::observe::RecentDenial;
 use crate::policy::{Caller, Exemption, Policy, RuleKind, TierOf};
 use crate::quota::Quota;
 use crate::response::Denial;
@@ -35,6 +38,10 @@ pub(crate) struct InspectedCaller {
     /// The network that counts as one client.
     group: Option<IpAddr>,
     exemption: Option<Exemption>,
+    /// Whether an operator looks the caller up by name: then its client IP may be any.
+    has_unknown_ip: bool,
+    /// Its last denial within an hour.
+    recent: Option<RecentDenial>,
 }
 
 /// Usage of all limits of a caller.
@@ -42,13 +49,15 @@ pub(crate) struct InspectedCaller {
 pub(crate) struct Inspection {
     pub(crate) at: Timestamp,
     pub(crate) tier: String,
-    /// Whether the tier is known, or there is only one.
-    pub(crate) tier_known: bool,
+    /// Whether the default tier stands for one that is not known.
+    pub(crate) tier_assumed: bool,
     /// Why none of them counts, if the caller is exempt.
     pub(crate) exemption: Option<Exemption>,
     /// Whether the store failed: then these are the counters of the local fallback.
     pub(crate) degraded: bool,
     pub(crate) limits: Vec<LimitStatus>,
+    /// Number of limits that count per client IP and are not listed, because it is not known.
+    pub(crate) omitted: usize,
 }
 
 /// Usage of one quota.
@@ -64,7 +73,11 @@ pub(crate) struct LimitStatus {
     pub(crate) usage: Usage,
     /// Whether it was set at run time.
     pub(crate) overridden: bool,
+    /// When the block ends, on the wall clock. `None` if the quota is not `blocked` or has no end.
+    blocked_until: Option<Timestamp>,
     pub(crate) dry_run: bool,
+    /// Since when it has denied every request of the caller, if that is known.
+    pub(crate) denied_since: Option<Timestamp>,
 }
 
 impl InspectedCaller {
@@ -79,10 +92,24 @@ impl InspectedCaller {
         let by_name = snapshot.policy.exempts_identity(identity.as_ref());
         let by_network = ip.and_then(|ip| snapshot.policy.exempts_network(ip));
         let exemption = pipeline.maintenance().or(by_network).or(by_name);
-        Self {
+        let mut caller = Self {
             identity: identity.map(Arc::new),
             group: ip.map(|ip| snapshot.client_ip().group(ip)),
             exemption,
+            has_unknown_ip: ip.is_none(),
+            recent: None,
+        };
+        caller.recent = pipeline.recent_denial(&caller.caller());
+        caller
+    }
+
+    /// Sets the tier that the identity named when the caller was last denied, unless one is set.
+    fn with_recent_tier(&self) -> Option<Arc<Identity>> {
+        let identity = self.identity.as_ref()?;
+        let recent = self.recent.as_ref().and_then(|recent| recent.tier.clone());
+        match recent.filter(|_| identity.tier_name().is_none()) {
+            Some(tier) => Some(Arc::new(Identity::clone(identity).tier(tier))),
+            None => Some(Arc::clone(identity)),
         }
     }
 
@@ -98,7 +125,7 @@ impl InspectedCaller {
         let caller = self.caller();
         let named = of.subject();
         let mut known = caller.subjects();
-        known.any(|subject| subject == named) || is_counter_of(&named, &caller.known_by())
+        known.any(|subject| subject == named) || is_counter_of(&named, &caller.subject())
     }
 
     /// Returns the name of the caller's key: `user`, `ip`.
@@ -125,9 +152,11 @@ impl LimitStatus {
     /// When the window ends or the quota is whole again; if it is used up, when the next request
     /// is admitted. `None` if that is never.
     pub(crate) fn reset_at(&self) -> Option<Timestamp> {
-        let helps =
-            self.usage.outcome() != Outcome::ExceedsCapacity && !self.quota.counts_nothing();
-        helps.then(|| self.usage.reset_at())
+        match self.usage.outcome() {
+            Outcome::ExceedsCapacity => None,
+            Outcome::Allowed if self.quota.counts_nothing() => None,
+            Outcome::Allowed | Outcome::Denied => Some(self.usage.reset_at()),
+        }
     }
 }
 
@@ -150,8 +179,7 @@ impl RequestPipeline {
         counter: &Counter,
         decision: &Decision,
     ) -> Response<Bytes> {
-        let who = Some(caller.known_by()).filter(|who| QuotaName::can_name(who));
-        let name = QuotaName::new(who.unwrap_or(QuotaNames::UNNAMED), counter, counter.quota());
+        let name = QuotaName::new(plain_label(caller.known_by()), counter, counter.quota());
         let denial = match &name {
             Ok(name) => {
                 let usage = QuotaUsage::new(name, *decision.usage());
@@ -160,7 +188,7 @@ impl RequestPipeline {
             // The counter has a valid name, so that this does not happen.
             Err(_) => Denial::unavailable(*head, Duration::from_secs(1), decision.at()),
         };
-        self.render(&denial, self.snapshot.load().style())
+        render(&self.snapshot.load(), &denial)
     }
 
     fn maintenance(&self) -> Option<Exemption> {
@@ -203,21 +231,29 @@ impl RequestPipeline {
             identity,
             group: address.map(|address| address.group()),
             exemption,
+            has_unknown_ip: false,
+            recent: None,
         })
+    }
+
+    /// Returns the last denial of a caller within an hour.
+    fn recent_denial(&self, caller: &Caller<'_>) -> Option<RecentDenial> {
+        self.telemetry.recent_denial(&caller.subject(), self.now())
     }
 
     /// Returns the usage of all limits of a caller.
     pub(crate) async fn inspect(&self, caller: &InspectedCaller) -> Inspection {
         let snapshot = self.snapshot.load_full();
         let now = self.now();
-        let tier = match self.look_up_tier(&snapshot, caller.identity.as_ref(), now) {
+        let identity = caller.with_recent_tier();
+        let tier = match self.look_up_tier(&snapshot, identity.as_ref(), now) {
             TierLookup::Known(tier) => tier,
             TierLookup::Pending(name) => snapshot.tier(name.await.as_deref(), &self.telemetry),
         };
         let mut found = Inspector {
             pipeline: self,
             snapshot: &snapshot,
-            caller: caller.caller(),
+            inspected: caller,
             tier,
             now,
             degraded: false,
@@ -229,7 +265,7 @@ impl RequestPipeline {
                 results
             }
             Err(error) => {
-                self.telemetry.store_failed(&error, now);
+                self.store_failed(&error, now);
                 found.degraded = true;
                 limits = found.limits();
                 // Memory does not fail; if it did, no limits would be listed.
@@ -247,16 +283,21 @@ impl RequestPipeline {
             .into_iter()
             .zip(usages)
             .map(|(limit, usage)| LimitStatus {
-                usage: usage.offset_by(offset),
+                usage: match limit.blocked_until {
+                    Some(until) => Usage::blocked_until(until),
+                    None => usage.offset_by(offset),
+                },
                 ..limit
             });
         Inspection {
             at: at.unwrap_or_else(|| self.wall_at(now)),
             tier: snapshot.policy.tiers().name(tier).to_owned(),
-            tier_known: self.is_tier_known(&snapshot, caller.identity.as_deref()),
+            tier_assumed: caller.recent.is_none()
+                && !self.is_tier_known(&snapshot, identity.as_deref()),
             exemption: caller.exemption,
             degraded: found.degraded,
             limits: limits.collect(),
+            omitted: found.omitted(),
         }
     }
 

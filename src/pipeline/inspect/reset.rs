@@ -37,7 +37,7 @@ impl RequestPipeline {
                 pending.extend(batches(&checks, |batch| store.reset(batch)));
             }
         } else {
-            let subject = caller.known_by();
+            let subject = caller.subject();
             let mut subjects = vec![subject];
             for of in counters {
                 if is_counter_of(&of.subject, &subject) && !subjects.contains(&of.subject) {
@@ -48,7 +48,12 @@ impl RequestPipeline {
                 pending.extend(subjects.iter().map(|subject| store.reset_subject(subject)));
             }
         }
-        StoreFuture::all(pending).map(|done| Ok(done?))
+        let end_denial = self.denial_end(&caller.subject(), rule);
+        StoreFuture::all(pending).map(move |done| {
+            done?;
+            end_denial();
+            Ok(())
+        })
     }
 }
 

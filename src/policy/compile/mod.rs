@@ -114,16 +114,12 @@ pub(super) fn compile(
         routes,
         exempt: builder.exempt,
         preflight: preflight_quota,
-        warn_thousandths: thousandths(builder.warn_at),
-        local_share: LocalShare::new(builder.local_share),
+        warn_thousandths: thousandths(builder.warn_at.unwrap_or(0.8)),
+        local_share: LocalShare::new(builder.local_share.unwrap_or(1.0)),
         maintenance_until: builder.maintenance_until,
         about,
     };
-    checked(policy, problems)
-}
-
-/// Runs the checks that need a compiled policy. They are skipped if there are other errors.
-fn checked(policy: Policy, mut problems: ValidationErrors) -> Result<Policy, ValidationErrors> {
+    // These checks need a policy without other errors.
     if problems.iter().len() == 0 {
         for problem in policy.check_plain_paths() {
             problems.push(problem);
@@ -174,7 +170,9 @@ impl Compiler<'_> {
     ) -> [Option<CompiledRule>; 2] {
         let mut global = |rule: Option<Rule>, path: &str, unscaled: bool| {
             let mut rule = rule?;
-            rule.unscaled |= unscaled;
+            if unscaled {
+                rule.scale = Some(false);
+            }
             self.names.remove(GLOBAL_NAME);
             let location = RuleLocation::new(GLOBAL_NAME, path);
             Some(self.rule(&location, &rule, RuleKind::Global))

@@ -9,7 +9,7 @@ use crate::error::ValidationError;
 use crate::policy::about::{EndpointAbout, RuleKind};
 use crate::policy::route::Route;
 use crate::policy::rule::Rule;
-use crate::policy::{Plan, PlanKind, PlannedCheck};
+use crate::policy::{Plan, PlanKind, PlannedCheck, RuleSettings};
 
 impl Compiler<'_> {
     /// Returns the rules of an endpoint: its own, its category's, or both.
@@ -39,7 +39,7 @@ impl Compiler<'_> {
         // A dry run replaces nothing.
         let replaces = groups.iter().any(|own| !own.dry_run);
         if let Some((category, group)) =
-            category.filter(|(category, _)| !replaces || category.stacked)
+            category.filter(|(category, _)| !replaces || category.is_stacked())
         {
             let name = rule.category.as_deref().unwrap_or_default();
             let path = match rule.message {
@@ -48,7 +48,7 @@ impl Compiler<'_> {
             };
             // The settings of a dry run do not apply to the category.
             let is_dry_run = groups.iter().any(|own| own.dry_run);
-            let settings = if rule.has_settings() && !is_dry_run {
+            let settings = if RuleSettings::are_set_by(rule) && !is_dry_run {
                 self.settings(&RuleLocation::new(name, path), rule, Some(category))
             } else {
                 group.settings
@@ -83,33 +83,23 @@ impl Compiler<'_> {
 
     /// Reports settings of an endpoint that only its category can have, because it shares its counters.
     fn reject_own(&mut self, location: &RuleLocation<'_>, rule: &Rule) {
-        let on_category = "this on the category, or a quota of its own";
-        let shared = "this on the category, whose counters are shared";
+        const ON_CATEGORY: &str = "this on the category, or a quota of its own";
         let per = rule.per.as_ref().map(|names| names.join(", "));
         let tiers: Vec<&str> = rule.tiers.iter().map(|(name, _)| name.as_str()).collect();
-        for (setting, expected) in [
-            (
-                (per.is_some(), "per", per.as_deref().unwrap_or_default()),
-                shared,
-            ),
-            (
-                (!tiers.is_empty(), "tiers", &*tiers.join(", ")),
-                on_category,
-            ),
-            ((rule.unscaled, "scale", "false"), on_category),
-            ((rule.dry_run, "mode", "dry-run"), on_category),
-            ((rule.stacked, "stack", "true"), "this on categories only"),
-            (
-                (
-                    rule.name.is_some(),
-                    "name",
-                    rule.name.as_deref().unwrap_or_default(),
-                ),
-                "no name without a quota of its own",
-            ),
-        ] {
-            self.reject(location, setting, expected);
-        }
+        let tiers = (!tiers.is_empty()).then(|| tiers.join(", "));
+        let scale = rule.is_unscaled().then_some("false");
+        let mode = rule.dry_run.then_some("dry-run");
+        let quiet = rule.quiet.then_some("true");
+        let stack = rule.is_stacked().then_some("true");
+        let name = rule.name.as_deref();
+        let shared = "this on the category, whose counters are shared";
+        self.reject(location, "per", per.as_deref(), shared);
+        self.reject(location, "tiers", tiers.as_deref(), ON_CATEGORY);
+        self.reject(location, "scale", scale, ON_CATEGORY);
+        self.reject(location, "mode", mode, ON_CATEGORY);
+        self.reject(location, "quiet", quiet, ON_CATEGORY);
+        self.reject(location, "stack", stack, "this on categories only");
+        self.reject(location, "name", name, "no name without a quota of its own");
     }
 
     /// Compiles the always-on rules. Too many of them are reported once, not for each endpoint.
@@ -122,7 +112,10 @@ impl Compiler<'_> {
         let live = always.iter().filter(|group| !group.dry_run);
         let quotas: usize = live.map(|group| group.quotas.len()).sum();
         if quotas > MAX_CHECKS {
-            let expected = format!("at most {MAX_CHECKS}, which count every request");
+            let expected = format!(
+                "at most {MAX_CHECKS}: each quota of `rules` is charged for every request, in one step; merge \
+                 rules, remove windows, or move limits to endpoints"
+            );
             let problem = ValidationError::new("number of quotas", quotas, expected);
             self.problems.push(problem.within("rules").at("rules"));
             always.clear();
@@ -242,8 +235,9 @@ impl Compiler<'_> {
             if group.len() > MAX_CHECKS {
                 let expected = match group[0].group {
                     Group::Live => format!(
-                        "at most {MAX_CHECKS} quotas for one request, all rules together, with the \
-                         quota of preflights if `global = false`"
+                        "at most {MAX_CHECKS} quotas for one request: those of the endpoint, of its category with \
+                         `stack`, of the global rule (or of preflights with `global = false`) and of all `rules` \
+                         add up; remove windows, or set `global = false`"
                     ),
                     _ => format!("at most {MAX_CHECKS} quotas in a rule that is a dry run"),
                 };

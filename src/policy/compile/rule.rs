@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Compiler;
+use crate::decision::QUIET;
 use crate::error::ValidationError;
 use crate::key::Counter;
 use crate::policy::about::{RuleAbout, RuleKind};
@@ -44,14 +45,15 @@ pub(super) struct CompiledRule {
 }
 
 impl Compiler<'_> {
-    /// Reports a setting of a rule that has no effect there.
+    /// Reports a setting that does not belong on this rule, if the rule has it.
     pub(super) fn reject(
         &mut self,
         location: &RuleLocation<'_>,
-        (is_rejected, key, value): (bool, &'static str, &str),
+        key: &'static str,
+        value: Option<&str>,
         expected: &'static str,
     ) {
-        if is_rejected {
+        if let Some(value) = value {
             let problem = ValidationError::new(key, value, expected);
             self.problems.push(location.problem(key, problem));
         }
@@ -64,45 +66,32 @@ impl Compiler<'_> {
         rule: &Rule,
         kind: RuleKind,
     ) -> CompiledRule {
-        let elsewhere = kind != RuleKind::Endpoint;
-        let category = rule.category.as_deref();
-        let of_category = (elsewhere && category.is_some(), "category", category);
-        let name = (
-            elsewhere && rule.name.is_some(),
-            "name",
-            rule.name.as_deref(),
-        );
-        for ((is_rejected, key, value), expected) in [
-            (
-                (
-                    rule.stacked && kind != RuleKind::Category,
-                    "stack",
-                    Some("true"),
-                ),
-                "this on categories only",
-            ),
-            (of_category, "this on endpoints only"),
-            (
-                (elsewhere && rule.without_global, "global", Some("false")),
-                "this on endpoints only",
-            ),
-            (name, "this on endpoints only; others have one"),
-        ] {
+        const ON_ENDPOINTS: &str = "this on endpoints only";
+        if kind != RuleKind::Category {
+            let stack = rule.is_stacked().then_some("true");
+            self.reject(location, "stack", stack, "this on categories only");
+        }
+        if kind != RuleKind::Endpoint {
+            let (category, name) = (rule.category.as_deref(), rule.name.as_deref());
+            let global = rule.without_global.then_some("false");
+            self.reject(location, "category", category, ON_ENDPOINTS);
+            self.reject(location, "global", global, ON_ENDPOINTS);
             self.reject(
                 location,
-                (is_rejected, key, value.unwrap_or_default()),
-                expected,
+                "name",
+                name,
+                "this on endpoints only; others have one",
             );
         }
-        let none = (rule.quotas.is_empty(), "limit", "nothing");
-        self.reject(location, none, "at least one quota");
+        let limit = rule.quotas.is_empty().then_some("nothing");
+        self.reject(location, "limit", limit, "at least one quota");
         self.check_name(location);
         let per = KeyBy::new(rule.per.as_deref(), kind == RuleKind::AlwaysOn);
         let per = per.map_err(|error| location.problem("per", error));
         let per = self.problems.note(per);
         let quotas = self.quotas(location, "limit", &rule.quotas);
         // A counter that all callers share has one limit, which cannot depend on the caller's tier.
-        let unscaled = rule.unscaled || per.as_ref().is_some_and(KeyBy::is_shared_by_all);
+        let unscaled = rule.is_unscaled() || per.as_ref().is_some_and(KeyBy::is_shared_by_all);
         let by_tier = self.by_tier(location, rule, unscaled, &quotas);
         let first = self.quotas.len();
         for (index, quota) in quotas.iter().enumerate() {
@@ -132,7 +121,7 @@ impl Compiler<'_> {
             self.quotas.push(CompiledQuota {
                 counter,
                 by_tier,
-                rank: kind as u8,
+                rank: kind as u8 | if rule.quiet { QUIET } else { 0 },
             });
         }
         let key_by = per.unwrap_or(KeyBy::Caller);
@@ -170,12 +159,15 @@ impl Compiler<'_> {
             kind,
             quotas: compiled.quotas.clone(),
             settings: compiled.settings,
-            unscaled: rule.unscaled || key_by.is_shared_by_all(),
+            unscaled: rule.is_unscaled() || key_by.is_shared_by_all(),
             key_by,
             has_tier_quotas: (0..self.tiers.len())
                 .map(|tier| has_quota(self.tiers.name(tier)))
                 .collect(),
+            scale: rule.scale,
+            stack: rule.stack,
             dry_run: rule.dry_run,
+            quiet: rule.quiet,
         }
     }
 
@@ -295,22 +287,9 @@ impl Compiler<'_> {
         rule: &Rule,
         category: Option<&Rule>,
     ) -> usize {
-        let category = category.cloned().unwrap_or_default();
-        let text = |own: &Option<String>, other: Option<String>| {
-            own.clone().or(other).map(String::into_boxed_str)
-        };
-        self.rules.push(RuleSettings {
-            name: location.name.into(),
-            path: location.path.as_str().into(),
-            count: rule.count.clone().or(category.count).unwrap_or_default(),
-            cost: rule.cost.clone().or(category.cost).unwrap_or_default(),
-            message: text(&rule.message, category.message),
-            suggestion: text(&rule.suggestion, category.suggestion),
-            on_store_failure: rule
-                .on_store_failure
-                .or(category.on_store_failure)
-                .unwrap_or(self.on_store_failure),
-        });
+        let names = (location.name, location.path.as_str());
+        let settings = RuleSettings::new(names, rule, category, self.on_store_failure);
+        self.rules.push(settings);
         self.rules.len() - 1
     }
 }

@@ -103,6 +103,8 @@ pub struct AppliedRule {
     pub count: Count,
     /// Whether the rule is a dry run: it counts, but never denies and adds no headers.
     pub dry_run: bool,
+    /// Whether responses to allowed requests report other rules; see [`Rule::quiet`](crate::policy::Rule::quiet).
+    pub quiet: bool,
     /// Behaviour while the store is unavailable.
     pub on_store_failure: OnStoreFailure,
     /// Template of the message in a denial, if the rule sets one.

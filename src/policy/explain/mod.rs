@@ -6,7 +6,6 @@
 mod exemption;
 mod explanation;
 mod request;
-#[cfg(any(feature = "admin", feature = "config"))]
 mod serial;
 mod text;
 
@@ -16,7 +15,7 @@ use super::route::RoutedPath;
 use super::tiers::{TierOf, TierTable};
 use super::{Caller, PlanKind, PlannedCheck, Policy, RequestChecks};
 use crate::head::RequestHead;
-use crate::key::{MAX_WHO, Subject, is_plain, policy_name};
+use crate::key::{Subject, plain_label, policy_name};
 
 pub use self::explanation::{
     AppliedRule, Explanation, Scaling, SkipReason, SkippedRule, TierSource,
@@ -78,14 +77,17 @@ struct Explainer<'a> {
     routed_path: RoutedPath<'a>,
     caller: Caller<'a>,
     tier: usize,
+    tier_source: TierSource,
 }
 
 impl<'a> Explainer<'a> {
     fn new(policy: &'a Policy, explain_request: &'a ExplainRequest) -> Self {
         let head = RequestHead::of(&explain_request.request);
-        let tier = match policy.tiers.of(explain_request.identity.as_ref()) {
-            TierOf::Assigned(tier) | TierOf::FromIdentity(tier) => tier,
-            TierOf::Unknown(_) | TierOf::NotNamed | TierOf::Anonymous => TierTable::DEFAULT,
+        let (tier, tier_source) = match policy.tiers.of(explain_request.identity.as_ref()) {
+            TierOf::Assigned(tier) => (tier, TierSource::Table),
+            TierOf::FromIdentity(tier) => (tier, TierSource::Identity),
+            TierOf::Unknown(name) => (TierTable::DEFAULT, TierSource::Unknown(name.to_owned())),
+            TierOf::NotNamed | TierOf::Anonymous => (TierTable::DEFAULT, TierSource::Default),
         };
         Self {
             policy,
@@ -100,17 +102,18 @@ impl<'a> Explainer<'a> {
                 ip: explain_request.counted_as.or(explain_request.ip),
             },
             tier,
+            tier_source,
         }
     }
 
     fn explain(&self) -> Explanation {
         let mut explanation = Explanation {
             request: format!("{} {}", self.head.method(), self.head.uri()),
-            caller: dimensions(&self.caller.known_by()),
+            caller: dimensions(&self.caller.subject()),
             at: self.explain_request.at,
             tier: self.policy.tiers.name(self.tier).to_owned(),
             multiplier: self.policy.tiers.multiplier(self.tier),
-            tier_source: self.tier_source(),
+            tier_source: self.tier_source.clone(),
             endpoints: Vec::new(),
             rejection: None,
             exemption: None,
@@ -137,17 +140,18 @@ impl<'a> Explainer<'a> {
             self.skip_all(&about, &SkipReason::Exempt, &mut explanation);
             return explanation;
         }
-        match self.policy.checks_of(&resolved, self.plan_kind()) {
-            Err(rejection) => {
-                explanation.rejection = Some(rejection);
-                self.skip_all(&about, &SkipReason::Rejected, &mut explanation);
-            }
-            Ok(planned) => {
-                let is_matched = about.len() == endpoints.len();
-                let without_global = is_matched && about.iter().all(|about| about.without_global);
-                for rule in self.candidate_rules(&about) {
-                    self.add_rule(rule, &planned, without_global, &mut explanation);
-                }
+        let mut planned = RequestChecks::default();
+        let set = self
+            .policy
+            .set_checks(&mut planned, &resolved, self.plan_kind());
+        if let Err(rejection) = set {
+            explanation.rejection = Some(rejection);
+            self.skip_all(&about, &SkipReason::Rejected, &mut explanation);
+        } else {
+            let is_matched = about.len() == endpoints.len();
+            let without_global = is_matched && about.iter().all(|about| about.without_global);
+            for rule in self.candidate_rules(&about) {
+                self.add_rule(rule, &planned, without_global, &mut explanation);
             }
         }
         explanation
@@ -263,18 +267,13 @@ impl<'a> Explainer<'a> {
             return None;
         }
         let subject = key_by.subject(&self.caller)?;
-        let who = key_by.who(&self.caller);
-        let who = if is_plain(who, MAX_WHO) {
-            who
-        } else {
-            "caller"
-        };
+        let label = plain_label(key_by.label(&self.caller));
         let (compiled, settings) = (self.policy.quota(check), self.policy.rule(check));
         let (quota, base) = (compiled.quota(self.tier), compiled.counter.quota());
         Some(AppliedRule {
             kind: about.kind,
             rule: settings.name.to_string(),
-            policy: policy_name(who, compiled.counter.rule(), quota),
+            policy: policy_name(label, compiled.counter.rule(), quota),
             counter: dimensions(&subject),
             quota: *quota,
             base: *base,
@@ -282,6 +281,7 @@ impl<'a> Explainer<'a> {
             cost: self.policy.cost_of(planned, check, &self.head),
             count: settings.count.clone(),
             dry_run: about.dry_run,
+            quiet: about.quiet,
             on_store_failure: self.policy.on_store_failure(planned, check),
             message: settings.message.as_deref().map(str::to_owned),
             suggestion: settings.suggestion.as_deref().map(str::to_owned),
@@ -294,15 +294,6 @@ impl<'a> Explainer<'a> {
             kind: about.kind,
             rule: self.policy.rules[about.settings].name.to_string(),
             why,
-        }
-    }
-
-    fn tier_source(&self) -> TierSource {
-        match self.policy.tiers.of(self.caller.identity) {
-            TierOf::Assigned(_) => TierSource::Table,
-            TierOf::FromIdentity(_) => TierSource::Identity,
-            TierOf::Unknown(name) => TierSource::Unknown(name.to_owned()),
-            TierOf::NotNamed | TierOf::Anonymous => TierSource::Default,
         }
     }
 }

@@ -53,7 +53,7 @@ impl Display for Text<'_> {
         }
         write!(f, "\n  endpoint  ")?;
         match &*explanation.endpoints {
-            [] => writeln!(f, "none of the policy's")?,
+            [] => writeln!(f, "no endpoint of the policy")?,
             [first, others @ ..] => {
                 writeln!(f, "{first}")?;
                 for other in others {
@@ -103,12 +103,15 @@ impl Display for Tier<'_> {
         } = self.0;
         write!(f, "{tier} (times {multiplier}), ")?;
         match &self.0.tier_source {
-            TierSource::Table => f.write_str("which the policy gives to this caller"),
-            TierSource::Identity => f.write_str("as the identity says"),
+            TierSource::Table => f.write_str("assigned to this caller by the policy"),
+            TierSource::Identity => f.write_str("from the identity"),
             TierSource::Unknown(name) => {
-                write!(f, "the default one, since there is none called `{name}`")
+                write!(
+                    f,
+                    "the default tier, because the policy has no tier `{name}`"
+                )
             }
-            TierSource::Default => f.write_str("the default one"),
+            TierSource::Default => f.write_str("the default tier"),
         }
     }
 }
@@ -120,31 +123,34 @@ impl Display for AppliedRule {
         writeln!(f, "     counter     {}", self.counter)?;
         write!(f, "     limit       ")?;
         match self.scaling {
-            _ if self.base == self.quota => writeln!(f, "{}, as the rule says", self.base)?,
+            _ if self.base == self.quota => writeln!(f, "{}, from the rule", self.base)?,
             Scaling::Never => writeln!(f, "{} in every tier", self.base)?,
             Scaling::Times(times) => writeln!(f, "{} times {times}", self.base)?,
             Scaling::Own => writeln!(
                 f,
-                "{}, which the rule says for this tier, instead of {}",
+                "{}, the limit of the rule for this tier, instead of {}",
                 self.quota, self.base
             )?,
         }
         write!(f, "     counts      ")?;
         match self.count.to_string().as_str() {
             "all" => write!(f, "every response")?,
-            "success" => write!(f, "responses that went well")?,
-            "failure" => write!(f, "responses that failed")?,
+            "success" => write!(f, "successful responses")?,
+            "failure" => write!(f, "failed responses")?,
             some => write!(f, "responses with {some}")?,
         }
         writeln!(f, ", {} each", self.cost)?;
         let without_store = match self.on_store_failure {
             OnStoreFailure::Local => "counted in the memory of each process",
-            OnStoreFailure::Allow => "let through uncounted",
-            OnStoreFailure::Deny => "turned away with 503",
+            OnStoreFailure::Allow => "allowed, not counted",
+            OnStoreFailure::Deny => "rejected with 503",
         };
         writeln!(f, "     store down  {without_store}")?;
         if self.dry_run {
             writeln!(f, "     mode        dry-run: counts, never denies")?;
+        }
+        if self.quiet {
+            writeln!(f, "     quiet       reported only when it denies")?;
         }
         Ok(())
     }
@@ -163,9 +169,9 @@ impl Display for SkipReason {
             Self::Exempt => f.write_str("the request is exempt"),
             Self::Rejected => f.write_str("the request is rejected"),
             Self::Replaced => f.write_str("the endpoint has a quota of its own instead"),
-            Self::WithoutGlobal => f.write_str("the endpoint says `global = false`"),
-            Self::OnlyAnonymous => f.write_str("it is for the anonymous"),
-            Self::OnlyAuthenticated => f.write_str("it is for authenticated callers"),
+            Self::WithoutGlobal => f.write_str("the endpoint has `global = false`"),
+            Self::OnlyAnonymous => f.write_str("it applies to unauthenticated callers"),
+            Self::OnlyAuthenticated => f.write_str("it applies to authenticated callers"),
             Self::Preflight => {
                 f.write_str("a preflight counts on it only if the response has no CORS headers")
             }

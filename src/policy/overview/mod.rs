@@ -1,7 +1,6 @@
 //! Overview of a policy: tiers, rules, endpoints, exemptions and warnings.
 
 mod rule;
-#[cfg(any(feature = "admin", feature = "config"))]
 mod serial;
 mod warning;
 
@@ -124,7 +123,7 @@ impl fmt::Debug for Overview<'_> {
 }
 
 /// One tier of a policy.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct TierView<'p> {
     /// Name of the tier.
@@ -169,12 +168,5 @@ impl<'p> EndpointView<'p> {
                 .collect(),
             global: !about.without_global,
         }
-    }
-
-    /// Returns whether the category counts the endpoint, and not only the endpoint's own quotas.
-    fn is_counted_by_category(&self) -> bool {
-        self.rules
-            .iter()
-            .any(|rule| rule.kind == RuleKind::Category)
     }
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::policy::about::RuleKind;
-use crate::policy::cost::Cost;
 use crate::policy::{Count, KeyBy, OnStoreFailure, Policy, Scaling};
 use crate::quota::Quota;
 
@@ -27,12 +26,18 @@ pub struct RuleView<'p> {
     pub count: &'p Count,
     /// Whether the rule is a dry run: it counts, but never denies.
     pub dry_run: bool,
+    /// Whether responses to allowed requests report other rules; see [`Rule::quiet`](crate::policy::Rule::quiet).
+    pub quiet: bool,
     /// Behaviour while the store is unavailable.
     pub on_store_failure: OnStoreFailure,
     /// Whether this is the global rule for unauthenticated callers.
     pub for_anonymous: bool,
     /// `counted_per` does not show whether callers without a dimension are counted.
     pub(super) key_by: &'p KeyBy,
+    /// `scale` as the policy sets it.
+    pub(super) scale: Option<bool>,
+    /// `stack` as the policy sets it.
+    pub(super) stack: Option<bool>,
 }
 
 /// Quotas of a rule for one tier.
@@ -66,18 +71,18 @@ impl<'p> RuleView<'p> {
             counted_per: match &about.key_by {
                 KeyBy::Caller if for_anonymous => "ip",
                 KeyBy::Caller => "caller",
-                KeyBy::Dimensions { who, .. } => who,
+                KeyBy::Dimensions { label, .. } => label,
             },
             tiers: tiers.collect(),
-            cost: match settings.cost {
-                Cost::Fixed(cost) => Some(cost),
-                Cost::Of(_) => None,
-            },
+            cost: settings.cost.fixed(),
             count: &settings.count,
             dry_run: about.dry_run,
+            quiet: about.quiet,
             on_store_failure: settings.on_store_failure,
             for_anonymous,
             key_by: &about.key_by,
+            scale: about.scale,
+            stack: about.stack,
         }
     }
 

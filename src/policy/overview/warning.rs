@@ -3,17 +3,27 @@
 use std::fmt;
 
 use super::{EndpointView, Overview, RuleView};
+use crate::identity_types::Identity;
 use crate::policy::{KeyBy, RuleKind};
 use crate::quota::{Algorithm, Quota};
 
 /// Valid setting of a policy that is probably a mistake.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Warning {
     /// Path in a policy file: `categories.secrets`.
     pub path: String,
     /// Problem, and a way to solve it.
     pub text: String,
+}
+
+impl Warning {
+    fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            text: text.into(),
+        }
+    }
 }
 
 impl fmt::Display for Warning {
@@ -26,6 +36,8 @@ impl fmt::Display for Warning {
 pub(super) fn all(overview: &Overview<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(uncounted(overview));
+    warnings.extend(endpoints_without_limit(overview));
+    warnings.extend(exemptions_of_everything(overview));
     let endpoints = overview.endpoints.iter().map(|endpoint| endpoint.route);
     let endpoints = endpoints.enumerate();
     let endpoints = endpoints.map(|(index, route)| (format!("endpoints[{index}].route"), route));
@@ -38,17 +50,11 @@ pub(super) fn all(overview: &Overview<'_>) -> Vec<Warning> {
                 unused_category(overview, rule).or_else(|| unreachable_quota(overview, rule))
             }
             RuleKind::Endpoint => unreachable_quota(overview, rule),
-            RuleKind::AlwaysOn => shared_counter_with_tiers(rule),
-            RuleKind::Global | RuleKind::Preflight => None,
+            RuleKind::AlwaysOn | RuleKind::Global | RuleKind::Preflight => None,
         };
-        warnings.extend(found.map(|text| Warning {
-            path: rule.path.to_owned(),
-            text,
-        }));
-        warnings.extend(small_sliding_window(rule).map(|text| Warning {
-            path: rule.path.to_owned(),
-            text,
-        }));
+        let found = found.or_else(|| shared_counter_with_tiers(rule));
+        let texts = found.into_iter().chain(small_sliding_window(rule));
+        warnings.extend(texts.map(|text| Warning::new(rule.path, text)));
     }
     warnings
 }
@@ -57,60 +63,137 @@ pub(super) fn all(overview: &Overview<'_>) -> Vec<Warning> {
 fn not_ascii((path, route): (String, &str)) -> Option<Warning> {
     let letter = route.chars().find(|c| !c.is_ascii())?;
     let code = u32::from(letter);
-    Some(Warning {
-        path,
-        text: format!(
-            "the route has the letter `{letter}` (U+{code:04X}), which is not ASCII: make sure that it \
-             is not a look-alike of another one"
-        ),
+    let text = format!(
+        "the route has the letter `{letter}` (U+{code:04X}), which is not ASCII: make sure that it \
+         is not a look-alike of another one"
+    );
+    Some(Warning::new(path, text))
+}
+
+/// Returns whether an always-on rule limits unauthenticated callers. They have a client IP and no other
+/// dimension.
+fn limits_everyone(overview: &Overview<'_>, is_limit: impl Fn(&RuleView<'_>) -> bool) -> bool {
+    let counts_unauthenticated = |rule: &RuleView<'_>| match rule.key_by {
+        KeyBy::Caller => true,
+        KeyBy::Dimensions { label, .. } => matches!(&**label, "all" | "ip" | "user"),
+    };
+    overview.rules.iter().any(|rule| {
+        rule.kind == RuleKind::AlwaysOn && counts_unauthenticated(rule) && is_limit(rule)
     })
 }
 
 /// Returns a warning if no rule counts the requests that match no endpoint.
 fn uncounted(overview: &Overview<'_>) -> Option<Warning> {
-    // Unauthenticated callers have a client IP and no other dimension.
-    let counts_unauthenticated = |rule: &RuleView<'_>| match rule.key_by {
-        KeyBy::Caller => true,
-        KeyBy::Dimensions { who, .. } => matches!(&**who, "all" | "ip" | "user"),
-    };
-    let mut rules = overview.rules.iter();
-    let counted = overview.global(false).is_some()
-        || rules.any(|rule| rule.kind == RuleKind::AlwaysOn && counts_unauthenticated(rule));
-    (!counted).then(|| Warning {
-        path: "global".to_owned(),
-        text: "there is no global rule, so requests that match no endpoint are not counted"
-            .to_owned(),
-    })
+    let counted = overview.global(false).is_some() || limits_everyone(overview, |_| true);
+    let text = "there is no global rule, so requests that match no endpoint are not counted";
+    (!counted).then(|| Warning::new("global", text))
 }
 
-/// Returns a warning for a category that counts no request.
+/// Returns whether a rule can deny requests.
+fn can_deny(rule: &RuleView<'_>) -> bool {
+    let mut quotas = rule.tiers.iter().flat_map(|tier| &tier.quotas);
+    !rule.dry_run && quotas.any(|quota| !quota.is_unlimited())
+}
+
+/// Returns a warning for each endpoint that no limit applies to, for some callers.
+fn endpoints_without_limit(overview: &Overview<'_>) -> Vec<Warning> {
+    let is_limited_globally = [true, false]
+        .into_iter()
+        .all(|authenticated| overview.global(authenticated).is_some_and(can_deny));
+    if limits_everyone(overview, can_deny) {
+        return Vec::new();
+    }
+    let endpoints = overview.endpoints.iter().enumerate();
+    let unlimited = endpoints.filter(|(_, endpoint)| {
+        let by_global = endpoint.global && is_limited_globally;
+        let is_limited = by_global || endpoint.rules.iter().any(can_deny);
+        !is_limited
+    });
+    let warn = |(index, endpoint): (usize, &EndpointView<'_>)| {
+        let text = format!(
+            "no limit applies to `{}` for some callers; set a limit, or move it to `exempt.routes`",
+            endpoint.route
+        );
+        Warning::new(format!("endpoints[{index}]"), text)
+    };
+    unlimited.map(warn).collect()
+}
+
+/// Returns a warning for each exemption that covers all clients or all routes.
+fn exemptions_of_everything(overview: &Overview<'_>) -> Vec<Warning> {
+    // A policy with a prefix of 0 bits is invalid. Two networks with 1 bit cover all addresses.
+    let covers_internet = |network: &str| network.ends_with("/1");
+    let covers_routes = |route: &str| {
+        let path = route.rsplit(' ').next().unwrap_or_default();
+        path.starts_with("/{*")
+    };
+    let networks = overview.exempt_networks.iter().enumerate();
+    let networks = networks.filter(|(_, network)| covers_internet(network));
+    let networks = networks.map(|(index, network)| {
+        let text = format!("`{network}` exempts half of all client IPs");
+        Warning::new(format!("exempt.networks[{index}]"), text)
+    });
+    let routes = overview.exempt_routes.iter().enumerate();
+    let routes = routes.filter(|(_, route)| covers_routes(route));
+    let routes = routes.map(|(index, route)| {
+        let text = format!("`{route}` exempts every path");
+        Warning::new(format!("exempt.routes[{index}]"), text)
+    });
+    networks.chain(routes).collect()
+}
+
+/// Returns a warning for a category that counts no request, or a minority of its endpoints.
 fn unused_category(overview: &Overview<'_>, category: &RuleView<'_>) -> Option<String> {
-    let mut members = overview
+    let members = overview
         .endpoints
         .iter()
-        .filter(|endpoint| endpoint.category.as_ref() == Some(category))
-        .peekable();
-    if members.peek().is_none() {
-        return Some("no endpoint is in this category".to_owned());
+        .filter(|endpoint| endpoint.category.as_ref() == Some(category));
+    let (counted, others): (Vec<_>, Vec<_>) =
+        members.partition(|endpoint| endpoint.rules.contains(category));
+    match (counted.len(), others.len()) {
+        (0, 0) => Some("no endpoint is in this category".to_owned()),
+        (0, _) => Some(
+            "every endpoint of this category has a quota of its own, so its limit counts nothing \
+             (`stack = true` counts both)"
+                .to_owned(),
+        ),
+        (counted, others) if others > counted && category.stack.is_none() && can_deny(category) => {
+            Some(format!(
+                "{others} of its {} endpoints have a quota of their own and do not count on this category \
+             (`stack = true` counts both, `stack = false` confirms this)",
+                counted + others
+            ))
+        }
+        _ => None,
     }
-    let is_unused = !members.any(EndpointView::is_counted_by_category);
-    is_unused.then(|| {
-        "every endpoint of this category has a quota of its own, so its limit counts nothing \
-         (`stack = true` counts both)"
-            .to_owned()
-    })
 }
 
-/// Returns a warning for a shared counter with a limit that depends on the tier of the caller.
+/// Returns a warning for a counter that several callers share, with a limit that depends on the tier
+/// of the caller.
 fn shared_counter_with_tiers(rule: &RuleView<'_>) -> Option<String> {
+    let KeyBy::Dimensions { names, .. } = rule.key_by else {
+        return None;
+    };
+    let is_of_one_caller =
+        |name: &str| [Identity::USER, Identity::IP, Identity::API_KEY].contains(&name);
     let (first, others) = rule.tiers.split_first()?;
-    let mut others = others.iter();
-    let differ = rule.counted_per == "all" && others.any(|other| other.quotas != first.quotas);
-    differ.then(|| {
-        "all callers share its counter, but its limit differs between tiers: the limit that applies \
-         depends on the caller"
-            .to_owned()
-    })
+    let differ = others.iter().any(|other| other.quotas != first.quotas);
+    if !differ || rule.scale.is_some() || names.iter().any(|name| is_of_one_caller(name)) {
+        return None;
+    }
+    let (sharing, confirm) = if names.is_empty() {
+        ("all callers share its counter".to_owned(), "")
+    } else {
+        let sharing = format!("callers of one {} share its counter", names.join(" and "));
+        (
+            sharing,
+            "; `scale = false` gives all tiers one limit, `scale = true` confirms this",
+        )
+    };
+    Some(format!(
+        "{sharing}, but its limit differs between tiers: the limit that applies depends on the tier of \
+         the caller{confirm}"
+    ))
 }
 
 /// Limits below this admit a burst at the end of a sliding window that is large compared with them.

@@ -6,7 +6,7 @@ use http::Method;
 
 use super::Route;
 use super::segment::{self, Segment};
-use super::table::{RegisteredRoute, RouteMatch, RouteTable, RouteTarget, Routes, Spot};
+use super::table::{PatternEntry, RegisteredRoute, RouteMatch, RouteTable, RouteTarget, Routes};
 use super::walk;
 use crate::error::ValidationError;
 
@@ -122,24 +122,24 @@ fn table(
     let mut roots: HashMap<Box<[Segment]>, (&str, RouteTarget)> = roots.collect();
     for index in chosen {
         let RegisteredRoute { route, target } = &registered[index];
-        let spot = Spot {
+        let entry = PatternEntry {
             route: Some(index),
             target: Some(*target),
             wildcard: roots.remove(&route.segments).map(|(_, target)| target),
         };
-        match table.matcher.insert(route.path.clone(), spot) {
+        match table.matcher.insert(route.path.clone(), entry) {
             Ok(()) => table.tree.insert(&route.segments, *target),
             Err(error) => problem(Ambiguous { index, error }),
         }
     }
     for (root, wildcard) in roots.into_values() {
-        let spot = Spot {
+        let entry = PatternEntry {
             route: None,
             target: None,
             wildcard: Some(wildcard),
         };
         // Fails only beside a route that has been reported above.
-        let _ = table.matcher.insert(root, spot);
+        let _ = table.matcher.insert(root, entry);
     }
     table
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use percent_encoding::percent_decode;
+
 /// Longest path that is walked, in bytes, without the query.
 pub(super) const MAX_PATH_BYTES: usize = 8 * 1_024;
 
@@ -120,21 +122,7 @@ pub(super) fn rejection(path: &str) -> Option<PathRejection> {
 
 /// Percent-decodes text, and returns at most `limit` bytes of it.
 pub(super) fn decode(text: &[u8], limit: usize) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len().min(limit));
-    let mut rest = text;
-    while let [first, tail @ ..] = rest
-        && decoded.len() < limit
-    {
-        let digit = |digit: &u8| char::from(*digit).to_digit(16);
-        let octet = match (first, tail) {
-            (b'%', [high, low, ..]) => digit(high).zip(digit(low)),
-            _ => None,
-        };
-        let octet = octet.and_then(|(high, low)| u8::try_from(high << 4 | low).ok());
-        decoded.push(octet.unwrap_or(*first));
-        rest = if octet.is_some() { &tail[2..] } else { tail };
-    }
-    decoded
+    percent_decode(text).take(limit).collect()
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(crate) struct Routes {
 #[derive(Debug, Default)]
 pub(super) struct RouteTable {
     /// For plain paths: one look-up.
-    pub(super) matcher: matchit::Router<Spot>,
+    pub(super) matcher: matchit::Router<PatternEntry>,
     /// For all other paths: a walk.
     pub(super) tree: Tree,
 }
@@ -85,7 +85,7 @@ pub(crate) struct Readings {
 
 /// Value of a pattern in the matcher.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
+pub(super) struct PatternEntry {
     /// Index among the registered routes. `None` where only a wildcard begins.
     pub(super) route: Option<usize>,
     /// Target of the route, so that most requests need no second look-up.
@@ -131,13 +131,13 @@ impl RouteTable {
     /// Returns whether the pattern determines which handler runs: it has no wildcard, and no
     /// wildcard rule begins there, with or without a slash at its end. (The pattern of a mount does
     /// not differ from that of a route. A mount in a mount leaves empty segments in it.)
-    fn is_decided(&self, taken: &RoutedPath<'_>) -> bool {
-        taken.pattern.is_some_and(|pattern| {
+    fn is_decided(&self, routed: &RoutedPath<'_>) -> bool {
+        routed.pattern.is_some_and(|pattern| {
             let shorter = without_slash(pattern).unwrap_or(pattern);
             let begins_wildcard = |pattern| {
                 let path = unescaped(pattern);
-                let spot = self.matcher.at(&path);
-                spot.is_ok_and(|spot| spot.value.wildcard.is_some())
+                let entry = self.matcher.at(&path);
+                entry.is_ok_and(|entry| entry.value.wildcard.is_some())
             };
             !takes_rest(pattern)
                 && !pattern.contains("//")
@@ -148,11 +148,11 @@ impl RouteTable {
 
     /// Walks the tree along the path, and along what it was changed to. Inside of a mount, the
     /// changed path has to be read behind the path of the mount.
-    fn walk(&self, taken: &RoutedPath<'_>) -> Result<Reached, PathRejection> {
+    fn walk(&self, routed: &RoutedPath<'_>) -> Result<Reached, PathRejection> {
         let mut all = Reached::default();
-        let mounted = taken.changed.filter(|_| !taken.mount.is_empty());
-        let mounted = mounted.map(|path| format!("{}{path}", taken.mount));
-        let paths = [Some(taken.path), taken.changed, mounted.as_deref()];
+        let mounted = routed.changed.filter(|_| !routed.mount.is_empty());
+        let mounted = mounted.map(|path| format!("{}{path}", routed.mount));
+        let paths = [Some(routed.path), routed.changed, mounted.as_deref()];
         for path in paths.into_iter().flatten() {
             if let Some(rejection) = rejection(path) {
                 return Err(rejection);
@@ -176,29 +176,29 @@ impl Routes {
 
     /// Finds what a request reaches: by its path, and by the pattern that a router matched.
     #[inline]
-    pub(crate) fn find(&self, method: &Method, taken: &RoutedPath<'_>) -> RouteMatch {
+    pub(crate) fn find(&self, method: &Method, routed: &RoutedPath<'_>) -> RouteMatch {
         if self.registered.is_empty() {
             return RouteMatch::Unmatched;
         }
         let own = self.by_method.iter().find(|(known, _)| known == method);
         let table = own.map_or(&self.any, |(_, table)| table);
-        let spot = table.matcher.at(taken.path).ok().map(|found| *found.value);
-        let agrees = match (spot, taken.pattern) {
-            (Some(spot), None) => spot.wildcard.is_none(),
-            (Some(spot), Some(pattern)) => {
-                let path = self.path_of(spot);
-                spot.wildcard.is_none() && path.is_some_and(|path| is_same_shape(path, pattern))
+        let entry = table.matcher.at(routed.path).ok().map(|found| *found.value);
+        let agrees = match (entry, routed.pattern) {
+            (Some(entry), None) => entry.wildcard.is_none(),
+            (Some(entry), Some(pattern)) => {
+                let path = self.path_of(entry);
+                entry.wildcard.is_none() && path.is_some_and(|path| is_same_shape(path, pattern))
             }
             (None, pattern) => pattern.is_none(),
         };
         // Only a router that has matched a pattern rules out that a slash is appended.
         let is_end_known = !table.tree.has_trailing_slash()
-            || taken.pattern.is_some_and(|pattern| !takes_rest(pattern));
-        let has_one_reading = agrees && is_end_known && taken.changed.is_none();
-        if has_one_reading && is_plain(taken.path) {
-            return spot.and_then(|spot| spot.target).into();
+            || routed.pattern.is_some_and(|pattern| !takes_rest(pattern));
+        let has_one_reading = agrees && is_end_known && routed.changed.is_none();
+        if has_one_reading && is_plain(routed.path) {
+            return entry.and_then(|entry| entry.target).into();
         }
-        self.find_all(table, spot, taken)
+        self.find_all(table, entry, routed)
     }
 
     /// Finds what all readings reach. Called if there may be several, or if path and pattern
@@ -207,35 +207,37 @@ impl Routes {
     fn find_all(
         &self,
         table: &RouteTable,
-        spot: Option<Spot>,
-        taken: &RoutedPath<'_>,
+        entry: Option<PatternEntry>,
+        routed: &RoutedPath<'_>,
     ) -> RouteMatch {
-        let by_pattern = taken.pattern.map(|pattern| self.at_pattern(table, pattern));
+        let by_pattern = routed
+            .pattern
+            .map(|pattern| self.at_pattern(table, pattern));
         let by_pattern = by_pattern.unwrap_or_default();
         let is_endpoint =
             |target: &Option<RouteTarget>| matches!(target, Some(RouteTarget::Endpoint(_)));
-        let target = spot.and_then(|spot| spot.target);
+        let target = entry.and_then(|entry| entry.target);
         let as_written = || Reached {
             targets: target.into_iter().collect(),
             // If the handler has a rule, it does not matter that the path has none.
             is_unmatched: target.is_none() && !by_pattern.iter().any(is_endpoint),
         };
-        let is_plain = is_plain(taken.path)
-            && spot.is_none_or(|spot| spot.wildcard.is_none())
+        let is_plain = is_plain(routed.path)
+            && entry.is_none_or(|entry| entry.wildcard.is_none())
             && !table.tree.has_trailing_slash();
-        let is_decided = table.is_decided(taken);
+        let is_decided = table.is_decided(routed);
         let is_exemption = |target: &RouteTarget| matches!(target, RouteTarget::Exempt(_));
         let mut known = target.iter().chain(by_pattern.iter().flatten());
         // An exemption needs every reading, also if the handler is known: it may serve a path that
         // has a rule of its own, in another spelling.
         let is_exempt = known.any(is_exemption);
         let has_one_reading = is_plain || is_decided && !is_exempt;
-        let mut reached = if has_one_reading && taken.changed.is_none() {
+        let mut reached = if has_one_reading && routed.changed.is_none() {
             as_written()
         } else {
-            match table.walk(taken) {
+            match table.walk(routed) {
                 // The handler is known, so that readings without a rule do not matter.
-                Ok(reached) if taken.changed.is_none() && is_decided => Reached {
+                Ok(reached) if routed.changed.is_none() && is_decided => Reached {
                     is_unmatched: false,
                     ..reached
                 },
@@ -252,8 +254,8 @@ impl Routes {
         reached.into()
     }
 
-    fn path_of(&self, spot: Spot) -> Option<&str> {
-        spot.route.map(|index| &*self.registered[index].route.path)
+    fn path_of(&self, entry: PatternEntry) -> Option<&str> {
+        entry.route.map(|index| &*self.registered[index].route.path)
     }
 
     /// Returns the targets of a matched pattern.
@@ -280,9 +282,9 @@ impl Routes {
         let Ok(found) = table.matcher.at(&path) else {
             return [None; 2];
         };
-        let spot = *found.value;
-        let covers = !takes_rest(pattern) || self.path_of(spot).is_some_and(takes_rest);
-        [spot.target.filter(|_| covers), spot.wildcard]
+        let entry = *found.value;
+        let covers = !takes_rest(pattern) || self.path_of(entry).is_some_and(takes_rest);
+        [entry.target.filter(|_| covers), entry.wildcard]
     }
 }
 

@@ -55,7 +55,7 @@ impl Breaker {
         })
     }
 
-    /// Counts a call that the store has replied to before its deadline, be it with an error.
+    /// Counts a call with a reply before its deadline. An error reply counts as well.
     pub(super) fn count_reply(&self) {
         self.replies.fetch_add(1, Ordering::Relaxed);
     }

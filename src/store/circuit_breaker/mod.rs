@@ -14,7 +14,7 @@ use super::hook::{CompletionHook, StoreReply};
 use super::{Store, StoreFuture, StoreHealth};
 use crate::batch::Batch;
 use crate::clock::{Clock, SystemClock, Timestamp};
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 use crate::usage::Usages;
 
 /// Decorator that puts a deadline and a circuit breaker around a store.
@@ -218,34 +218,30 @@ impl CircuitBreakerBuilder {
     }
 
     /// Validates the settings and creates the decorator.
-    pub fn build(self) -> Result<CircuitBreaker, ValidationError> {
-        let too_long =
-            |deadline: &Duration| deadline.is_zero() || *deadline > Self::LONGEST_DEADLINE;
-        if let Some(wrong) = self.deadline.filter(too_long) {
-            let found = format!("{wrong:?}");
-            return Err(ValidationError::new(
-                "store deadline",
-                found,
-                "up to 60 seconds",
-            ));
+    ///
+    /// # Errors
+    ///
+    /// All wrong settings, each with its path: `deadline`, `failure_threshold`.
+    pub fn build(self) -> Result<CircuitBreaker, ValidationErrors> {
+        let mut errors = ValidationErrors::default();
+        let is_wrong = |time: &Duration| time.is_zero() || *time > Self::LONGEST_DEADLINE;
+        let times = [
+            ("deadline", self.deadline),
+            ("probe_interval", Some(self.probe_interval)),
+        ];
+        for (path, time) in times {
+            if let Some(wrong) = time.filter(is_wrong) {
+                let field = format!("circuit breaker {path}");
+                let found = format!("{wrong:?}");
+                errors.push(ValidationError::new(field, found, "up to 60 seconds").at(path));
+            }
         }
         if self.failure_threshold == 0 {
-            let expected = "at least one failure";
-            return Err(ValidationError::new(
-                "breaker",
-                self.failure_threshold,
-                expected,
-            ));
+            let field = "circuit breaker failure_threshold";
+            let error = ValidationError::new(field, 0, "at least one failure");
+            errors.push(error.at("failure_threshold"));
         }
-        if self.probe_interval.is_zero() || self.probe_interval > Self::LONGEST_DEADLINE {
-            let found = format!("{:?}", self.probe_interval);
-            return Err(ValidationError::new(
-                "probe interval",
-                found,
-                "up to 60 seconds",
-            ));
-        }
-        Ok(self.create())
+        Ok(errors.or(self)?.create())
     }
 
     fn create(self) -> CircuitBreaker {

@@ -1,8 +1,10 @@
 //! Properties of one counter.
 
+use futures_util::future::join_all;
+
 use super::harness::{
     FIVE_A_MINUTE, Harness, MINUTE, SECOND, START, batch, counter, five_a_minute_in_turn, quota,
-    together, user,
+    user,
 };
 use crate::batch::Check;
 use crate::usage::Outcome;
@@ -144,10 +146,10 @@ pub(super) async fn time_never_goes_back(harness: &Harness) {
 pub(super) async fn admits_exactly_the_limit_to_concurrent_callers(harness: &Harness) {
     let alice = user("alice");
     for text in FIVE_A_MINUTE {
-        let counter = counter("crowd", text);
+        let counter = counter("concurrent", text);
         let checks = [Check::new(&alice, &counter)];
-        let crowd = batch(&checks);
-        let all_usages = together((0..64).map(|_| harness.decide(&crowd, START))).await;
+        let batch = batch(&checks);
+        let all_usages = join_all((0..64).map(|_| harness.decide(&batch, START))).await;
         let admitted = all_usages
             .iter()
             .filter(|usages| usages.is_allowed())

@@ -1,9 +1,6 @@
 //! The store under test, with short helpers.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use crate::batch::{Batch, Check};
 use crate::clock::Timestamp;
@@ -125,40 +122,4 @@ pub(super) fn quota(text: &str) -> Quota {
 
 pub(super) fn user(name: &str) -> Subject<'_> {
     Subject::from([("user", name)])
-}
-
-/// Polls all futures in turn until all are done, so that their requests overlap.
-pub(super) async fn together<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
-    Together {
-        running: futures
-            .into_iter()
-            .map(|future| Err(Box::pin(future)))
-            .collect(),
-    }
-    .await
-}
-
-struct Together<F: Future> {
-    running: Vec<Result<F::Output, Pin<Box<F>>>>,
-}
-
-/// All pinned futures are boxed.
-impl<F: Future> Unpin for Together<F> {}
-
-impl<F: Future> Future for Together<F> {
-    type Output = Vec<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        for slot in &mut self.running {
-            if let Err(future) = slot
-                && let Poll::Ready(output) = future.as_mut().poll(cx)
-            {
-                *slot = Ok(output);
-            }
-        }
-        if self.running.iter().any(Result::is_err) {
-            return Poll::Pending;
-        }
-        Poll::Ready(self.running.drain(..).flatten().collect())
-    }
 }

@@ -29,7 +29,7 @@ pub(super) async fn keeps_subjects_apart(harness: &Harness) {
         Subject::from("7"),
         Subject::from(("a:b", "c")),
         Subject::from(("a", "b:c")),
-        Subject::from(("a", "b", "c")),
+        Subject::from((("a", "b"), ("c", 7))),
         Subject::from([("group", "g"), ("user", "u")]),
         Subject::from([("user", "u"), ("group", "g")]),
         Subject::from([("groupg", ""), ("user", "u")]),

@@ -70,6 +70,7 @@ pub async fn verify(new_store: impl AsyncFn() -> Arc<dyn Store>) {
         upkeep::clears_everything;
         upkeep::len_counts_the_counters;
         upkeep::sweeping_changes_no_decision;
+        upkeep::shutdown_leaves_what_was_admitted;
         overrides::keeps_the_overrides_that_were_set;
         overrides::replaces_an_override_of_the_same_subject_and_rule;
         overrides::removes_expired_overrides;

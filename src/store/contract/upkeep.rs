@@ -110,3 +110,25 @@ pub(super) async fn sweeping_changes_no_decision(harness: &Harness) {
         0,
     );
 }
+
+pub(super) async fn shutdown_leaves_what_was_admitted(harness: &Harness) {
+    let alice = user("alice");
+    let counters = FIVE_A_MINUTE.map(|text| counter("shutdown", text));
+    for counter in &counters {
+        harness.take(Check::new(&alice, counter), START).await;
+    }
+    // The second shutdown finds nothing to do.
+    for used in [1, 2] {
+        harness
+            .store
+            .shutdown()
+            .await
+            .expect("shutdown must not fail");
+        for counter in &counters {
+            let seen = harness.see(Check::new(&alice, counter), START).await;
+            harness.same("used after the shutdown", seen.used(), used);
+            let taken = harness.take(Check::new(&alice, counter), START).await;
+            harness.same("a later request is counted", taken.used(), used + 1);
+        }
+    }
+}

@@ -14,7 +14,7 @@ use super::hook::CompletionHook;
 use super::{Store, StoreFuture, epoch_of};
 use crate::batch::Batch;
 use crate::clock::Timestamp;
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 use crate::usage::Usages;
 
 /// Decorator that caches denials, so that a blocked caller that keeps sending causes no store calls.
@@ -172,24 +172,23 @@ impl DenyCacheBuilder {
     }
 
     /// Validates the settings and creates the decorator.
-    pub fn build(self) -> Result<DenyCache, ValidationError> {
+    ///
+    /// # Errors
+    ///
+    /// All wrong settings, each with its path: `capacity`, `max_ttl`.
+    pub fn build(self) -> Result<DenyCache, ValidationErrors> {
+        let mut errors = ValidationErrors::default();
         if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
             let expected = format!("1 to {} denials", Self::MAX_CAPACITY);
-            return Err(ValidationError::new(
-                "deny cache capacity",
-                self.capacity,
-                expected,
-            ));
+            let error = ValidationError::new("deny cache capacity", self.capacity, expected);
+            errors.push(error.at("capacity"));
         }
         if self.max_ttl.is_zero() || self.max_ttl > Self::LONGEST {
             let found = format!("{:?}", self.max_ttl);
-            return Err(ValidationError::new(
-                "deny cache time",
-                found,
-                "up to 60 seconds",
-            ));
+            let error = ValidationError::new("deny cache max_ttl", found, "up to 60 seconds");
+            errors.push(error.at("max_ttl"));
         }
-        Ok(self.create())
+        Ok(errors.or(self)?.create())
     }
 
     fn create(self) -> DenyCache {

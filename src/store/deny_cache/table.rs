@@ -8,13 +8,13 @@ use super::denial::{CachedDenial, Stability, time_to_live};
 use super::versions::{SubjectVersions, VersionSlot};
 use crate::batch::{Batch, Check, MAX_BATCH, MAX_CHECKS};
 use crate::clock::Timestamp;
-use crate::store::by_print::{ByPrint, by_print};
-use crate::store::subject_hash::{RequestPrint, SubjectHasher};
+use crate::store::by_fingerprint::{ByFingerprint, by_fingerprint};
+use crate::store::subject_hash::{RequestFingerprint, SubjectHasher};
 use crate::usage::Usages;
 
 pub(super) struct DenialTable {
     hasher: SubjectHasher,
-    denials: ByPrint<Arc<CachedDenial>>,
+    denials: ByFingerprint<Arc<CachedDenial>>,
     versions: SubjectVersions,
     max_ttl: Duration,
     hits: AtomicU64,
@@ -22,7 +22,7 @@ pub(super) struct DenialTable {
 
 /// A request, its subjects, and the epoch of the store before the call.
 pub(super) struct Lookup {
-    request: RequestPrint,
+    request: RequestFingerprint,
     subjects: [VersionSlot; MAX_BATCH],
     epoch: u64,
     called_at: Timestamp,
@@ -32,7 +32,7 @@ impl DenialTable {
     pub(super) fn new(capacity: usize, max_ttl: Duration) -> Self {
         Self {
             hasher: SubjectHasher::random(),
-            denials: by_print(capacity),
+            denials: by_fingerprint(capacity),
             versions: SubjectVersions::new(),
             max_ttl,
             hits: AtomicU64::new(0),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Leased;
 use super::registry::{LeaseRegistry, Settings};
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 use crate::store::Store;
 
 /// Settings of a [`Leased`].
@@ -51,32 +51,28 @@ impl LeasedBuilder {
     }
 
     /// Validates the settings and creates the decorator.
-    pub fn build(self) -> Result<Leased, ValidationError> {
+    ///
+    /// # Errors
+    ///
+    /// All wrong settings, each with its path: `block_size`, `max_ttl`, `capacity`.
+    pub fn build(self) -> Result<Leased, ValidationErrors> {
+        let mut errors = ValidationErrors::default();
         if !(1..=Self::MAX_BLOCK_SIZE).contains(&self.block_size) {
             let expected = format!("1 to {} requests", Self::MAX_BLOCK_SIZE);
-            return Err(ValidationError::new(
-                "lease block",
-                self.block_size,
-                expected,
-            ));
+            let error = ValidationError::new("lease block_size", self.block_size, expected);
+            errors.push(error.at("block_size"));
         }
         if self.max_ttl.is_zero() || self.max_ttl > Self::LONGEST_TTL {
             let found = format!("{:?}", self.max_ttl);
-            return Err(ValidationError::new(
-                "lease time",
-                found,
-                "up to 60 seconds",
-            ));
+            let error = ValidationError::new("lease max_ttl", found, "up to 60 seconds");
+            errors.push(error.at("max_ttl"));
         }
         if self.capacity == 0 {
             let expected = "at least one kind of request";
-            return Err(ValidationError::new(
-                "lease capacity",
-                self.capacity,
-                expected,
-            ));
+            let error = ValidationError::new("lease capacity", self.capacity, expected);
+            errors.push(error.at("capacity"));
         }
-        Ok(self.create())
+        Ok(errors.or(self)?.create())
     }
 
     pub(super) fn create(self) -> Leased {

@@ -73,7 +73,7 @@ use crate::usage::Usages;
 /// **Temporarily less than the limit.** Unspent credits of one process are not available to others:
 /// for each kind of request up to one block, or two if it is frequent. They expire after
 /// [250 ms](LeasedBuilder::max_ttl) and are refunded with the next store call of any kind of
-/// request, by [`close`](Leased::close), or when the decorator is dropped, if a runtime is running.
+/// request, by a [shutdown](Store::shutdown), or when the decorator is dropped, if a runtime is running.
 /// A process that crashes, or that sends no further requests, leaves them charged until their window
 /// ends.
 ///
@@ -105,7 +105,7 @@ impl Leased {
         LeasedBuilder::new(Arc::new(store))
     }
 
-    /// Refunds all unspent credits and stops leasing. For the shutdown of a process.
+    /// Refunds all unspent credits and stops leasing. [`shutdown`](Store::shutdown) does this as well.
     pub fn close(&self) -> StoreFuture<()> {
         let registry = &self.registry;
         registry.is_closed.store(true, Ordering::Release);
@@ -183,6 +183,15 @@ impl Store for Leased {
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
         self.registry.store.refund(batch, charged_at, now)
+    }
+
+    /// [Closes](Self::close) the leases, then shuts the inner store down.
+    fn shutdown(&self) -> StoreFuture<()> {
+        let (closed, store) = (self.close(), Arc::clone(&self.registry.store));
+        StoreFuture::pending(async move {
+            let closed = closed.await;
+            closed.and(store.shutdown().await)
+        })
     }
 
     #[inline]

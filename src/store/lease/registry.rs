@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::pool::LeasePool;
 use crate::clock::Timestamp;
 use crate::store::Store;
-use crate::store::by_print::{ByPrint, by_print};
-use crate::store::subject_hash::{RequestPrint, SubjectHasher};
+use crate::store::by_fingerprint::{ByFingerprint, by_fingerprint};
+use crate::store::subject_hash::{RequestFingerprint, SubjectHasher};
 use crate::sync::{Mutex, lock};
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct LeaseRegistry {
     pub(super) store: Arc<dyn Store>,
     pub(super) settings: Settings,
     pub(super) hasher: SubjectHasher,
-    pub(super) pools: ByPrint<Arc<LeasePool>>,
+    pub(super) pools: ByFingerprint<Arc<LeasePool>>,
     /// Pools in the order in which their blocks expire, so that blocks of pools without requests
     /// are refunded.
     expiries: Mutex<VecDeque<(Timestamp, Weak<LeasePool>)>>,
@@ -38,13 +38,13 @@ impl LeaseRegistry {
             store,
             settings,
             hasher: SubjectHasher::random(),
-            pools: by_print(capacity),
+            pools: by_fingerprint(capacity),
             expiries: Mutex::new(VecDeque::new()),
             is_closed: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn pool(self: &Arc<Self>, request: RequestPrint) -> Arc<LeasePool> {
+    pub(super) fn pool(self: &Arc<Self>, request: RequestFingerprint) -> Arc<LeasePool> {
         if let Some(pool) = self.pools.get(&request) {
             return pool;
         }

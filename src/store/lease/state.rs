@@ -42,7 +42,7 @@ pub(super) struct Effects {
 /// How a request proceeds.
 pub(super) enum NextStep {
     Serve(Credit),
-    /// As `Serve`, after other tasks had a turn to send the request for the next block.
+    /// Serves the credit after one yield, in which the request for the next block is sent.
     ServeAfterYield(Credit),
     Wait(Arc<Waiter>),
     /// The request is decided by the store.
@@ -103,7 +103,7 @@ impl LeaseState {
         };
         if !self.has_pending()
             && self.policy.wants_more(self.credits())
-            // An error concerns no request yet.
+            // This request has its credit. An error concerns the next request without one.
             && let BlockRequest::Pending = self.request_block(registry)
         {
             return NextStep::ServeAfterYield(credit);

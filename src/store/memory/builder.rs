@@ -73,7 +73,8 @@ impl MemoryStoreBuilder {
             SubjectHasher::from_keys(a, b)
         });
         let mean = self.capacity.div_ceil(shards);
-        // Subjects are distributed over shards at random: eight standard deviations, and a sixteenth.
+        // Spare cells, because subjects are distributed over shards at random: eight standard deviations,
+        // and a sixteenth of the mean.
         let slack = if shards == 1 {
             0
         } else {

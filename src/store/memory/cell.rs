@@ -96,7 +96,7 @@ impl Cell {
         self.state.first & CALENDAR != 0
     }
 
-    /// Returns when the counter is worth no more than a new one. For a token bucket it is up to 0.4 %
+    /// Returns when the counter is equivalent to a new one. For a token bucket it is up to 0.4 %
     /// and a tick later than that, never earlier.
     pub(super) fn expires_at(&self) -> u64 {
         let PackedState { first, second } = self.state;

@@ -48,7 +48,7 @@ impl From<ProbeResult> for CellTarget {
     }
 }
 
-/// One check of a batch on its way through the store.
+/// Evaluation of one check: its cell, the new state and the outcome.
 #[derive(Clone, Copy, Default)]
 pub(super) struct CheckStep {
     /// State after the charge; unused for states in the heap.

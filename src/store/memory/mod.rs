@@ -250,7 +250,8 @@ impl StoreAdmin for MemoryStore {
 
     fn memory_stats(&self) -> Option<MemoryStats> {
         let counters = self.keys.load(Ordering::Relaxed) as u64;
-        Some(MemoryStats::new(counters, self.evicted()))
+        let stats = MemoryStats::new(counters, self.evicted());
+        Some(stats.with_overflowed(self.overflowed()))
     }
 }
 

@@ -79,8 +79,8 @@ impl<'s, const N: usize> LockedShards<'s, N> {
     }
 }
 
-/// Returns the number of shards: enough that threads seldom meet and that growing one is quick, and
-/// few enough that a small store stays small.
+/// Returns the number of shards: enough for little lock contention and short rebuilds, and few enough
+/// that a small store allocates little.
 pub(super) fn shards_for(capacity: usize) -> usize {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let wanted = (threads * 16).max(capacity / 16_384).min(capacity / 512);

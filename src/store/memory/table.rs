@@ -78,7 +78,7 @@ impl CellTable {
         &self.common.wall
     }
 
-    /// Returns whether a cell is worth no more than a new one at `now`. The end of a calendar window is
+    /// Returns whether a cell is equivalent to a new one at `now`. The end of a calendar window is
     /// wall-clock time: compared with `now`, a window would reopen after the wall clock was set back.
     pub(super) fn has_expired(&self, cell: &Cell, now: u64) -> bool {
         let now = if cell.is_calendar() {
@@ -204,7 +204,7 @@ impl CellTable {
             .filter(|cell| self.has_expired(cell, self.latest))
             .count();
         if expired > self.len / 8 && expired >= more {
-            // The size stays: a table that is made to measure would soon be too small.
+            // The size stays: without spare cells, the table would be rebuilt again soon.
             return self.drop_expired();
         }
         let alive = self.len - expired;
@@ -299,7 +299,7 @@ impl CellTable {
 /// Returns the home bucket of a place among so many buckets.
 #[inline]
 fn home_of(place: u64, buckets: usize) -> usize {
-    // The high half of the product is a fraction of the number of buckets, whatever that is.
+    // The high half of the product is uniform in 0..buckets, also if that is no power of two.
     #[expect(clippy::cast_possible_truncation, reason = "less than `buckets`")]
     let home = ((u128::from(place) * buckets as u128) >> 64) as usize;
     home

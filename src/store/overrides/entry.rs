@@ -32,6 +32,9 @@ use crate::quota::{IntoQuota, Quota};
 ///
 /// The amount of the quota replaces the amount of the rule, whatever the tier. Its window selects one
 /// of the rule's quotas; `unlimited` and `blocked` apply to all of them. Counts are kept.
+///
+/// Callers that are `blocked` [until](Self::until) an instant get the time until then in `Retry-After`.
+/// Without an end there is no `Retry-After`, because no wait helps.
 #[derive(Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Override {
@@ -39,6 +42,14 @@ pub struct Override {
     rule: Box<str>,
     quota: Quota,
     until: Option<Timestamp>,
+}
+
+/// What an override sets for one quota of its rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AppliedOverride {
+    pub(crate) quota: Quota,
+    /// When the block ends, on the wall clock. `None` if the quota is not `blocked` or has no end.
+    pub(crate) blocked_until: Option<Timestamp>,
 }
 
 impl Override {
@@ -142,16 +153,23 @@ impl Override {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Returns the quota that replaces this quota of its rule; `None` if it applies to another one.
-    pub(crate) fn applied_to(&self, quota: &Quota) -> Option<Quota> {
+    /// Returns what replaces this quota of its rule; `None` if it applies to another one.
+    pub(crate) fn applied_to(&self, quota: &Quota) -> Option<AppliedOverride> {
         if self.quota.counts_nothing() {
-            return Some(self.quota);
+            return Some(AppliedOverride {
+                quota: self.quota,
+                blocked_until: self.until.filter(|_| self.quota.is_blocked()),
+            });
         }
         // `blocked` and `unlimited` have no amount to replace.
         if quota.counts_nothing() || quota.window() != self.quota.window() {
             return None;
         }
-        quota.with_amount(self.quota.amount()).ok()
+        let quota = quota.with_amount(self.quota.amount()).ok()?;
+        Some(AppliedOverride {
+            quota,
+            blocked_until: None,
+        })
     }
 
     /// Returns whether setting `other` removes this override.

@@ -126,7 +126,7 @@ mod tests {
             Subject::from(number),
             Subject::from(address),
             Subject::from([("ip", address)]),
-            Subject::from((text, number)),
+            Subject::from((("group", text), ("user", number))),
         ]
     }
 

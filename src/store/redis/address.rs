@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::tls::Tls;
 
 /// Address of a server, and credentials for it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Address {
     pub(super) endpoint: Endpoint,
     pub(super) login: Arc<Login>,
@@ -112,15 +112,6 @@ impl fmt::Display for Address {
             Endpoint::Tcp { host, port } => write!(f, "{host}:{port}"),
             Endpoint::Unix(path) => path.display().fmt(f),
         }
-    }
-}
-
-impl fmt::Debug for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Address")
-            .field("endpoint", &self.endpoint)
-            .field("login", &self.login)
-            .finish()
     }
 }
 

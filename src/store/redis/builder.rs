@@ -8,13 +8,14 @@ use tokio::runtime::Handle;
 use super::key::Prefix;
 use super::overrides::OverrideCopy;
 use super::queue::QueueSettings;
+use super::refunds::PendingRefunds;
 use super::servers::Servers;
 use super::slot_queues::CoalescingLimits;
 use super::tls::Tls;
 use super::url::RedisTarget;
 use super::{RedisStore, Shared};
 use crate::clock::{Clock as _, SystemClock};
-use crate::error::ValidationError;
+use crate::error::{ValidationError, ValidationErrors};
 use crate::store::Overrides;
 use crate::store::chance::chance;
 use crate::store::epoch::Epoch;
@@ -59,7 +60,7 @@ impl RedisStoreBuilder {
     pub(super) fn new(url: &str) -> Self {
         Self {
             url: url.to_owned(),
-            prefix: "tollgate".to_owned(),
+            prefix: Prefix::DEFAULT.to_owned(),
             deadline: Duration::from_millis(50),
             use_client_clock: false,
             coalescing: true,
@@ -110,7 +111,7 @@ impl RedisStoreBuilder {
     /// Sets the maximum number of [overrides](crate::Override). Default: 100,000. Another one is
     /// rejected with an error. Every process keeps a copy, of about 300 bytes each.
     ///
-    /// A process that finds more at its start cannot tell which callers are blocked. Its requests
+    /// A process that finds more at its start has no complete list of blocked callers. Its requests
     /// follow the failure mode of their rules, and [`Store::health`](crate::Store::health) is degraded.
     pub fn max_overrides(mut self, max: usize) -> Self {
         self.max_overrides = max;
@@ -128,31 +129,31 @@ impl RedisStoreBuilder {
     ///
     /// Must be called on a tokio runtime, which runs the tasks of the store. Redis may be down: the
     /// store connects when it is up.
-    pub fn build(self) -> Result<RedisStore, ValidationError> {
-        let mut target = RedisTarget::parse(&self.url)?;
-        if target.is_tls() {
-            #[cfg(feature = "redis-tls")]
-            let roots = self.roots.as_deref();
-            #[cfg(not(feature = "redis-tls"))]
-            let roots = None;
-            target.secure(&Tls::new(roots)?);
-        }
-        let prefix = Prefix::new(&self.prefix)?;
+    ///
+    /// # Errors
+    ///
+    /// All wrong settings, each with its path: `url`, `root_certificates`, `prefix`, `deadline`; and
+    /// `runtime` without a tokio runtime.
+    pub fn build(self) -> Result<RedisStore, ValidationErrors> {
+        let mut errors = ValidationErrors::default();
+        let target = errors.note(self.target());
+        let prefix = Prefix::new(&self.prefix).map_err(|error| error.at("prefix"));
+        let prefix = errors.note(prefix);
         if self.deadline.is_zero() || self.deadline > Self::LONGEST_DEADLINE {
             let found = format!("{:?}", self.deadline);
-            return Err(ValidationError::new(
-                "redis deadline",
-                found,
-                "up to 60 seconds",
-            ));
+            let error = ValidationError::new("redis deadline", found, "up to 60 seconds");
+            errors.push(error.at("deadline"));
         }
-        let runtime = Handle::try_current().map_err(|_| {
-            ValidationError::new(
-                "runtime",
-                "none",
-                "a tokio runtime: build the store in `#[tokio::main]`, or in `Runtime::block_on`",
-            )
-        })?;
+        let runtime = errors.note(Handle::try_current().map_err(|_| {
+            let expected =
+                "a tokio runtime: build the store in `#[tokio::main]`, or in `Runtime::block_on`";
+            ValidationError::new("runtime", "none", expected).at("runtime")
+        }));
+        let (Some(target), Some(prefix), Some(runtime), true) =
+            (target, prefix, runtime, errors.iter().next().is_none())
+        else {
+            return Err(errors);
+        };
         let max_silence =
             (self.deadline * Self::SILENT_DEADLINES).clamp(Self::MIN_SILENCE, Self::MAX_SILENCE);
         let limits = if self.coalescing {
@@ -180,9 +181,24 @@ impl RedisStoreBuilder {
             overrides: Overrides::loading(),
             epoch: Epoch::default(),
             copy: OverrideCopy::new(started_at, self.max_overrides),
+            refunds: PendingRefunds::new(),
         });
         runtime.spawn(Shared::follow_overrides(Arc::downgrade(&shared)));
         Ok(RedisStore { shared, runtime })
+    }
+
+    /// Returns the servers of the URL, with the certificates that they are verified with.
+    fn target(&self) -> Result<RedisTarget, ValidationError> {
+        let mut target = RedisTarget::parse(&self.url).map_err(|error| error.at("url"))?;
+        if target.is_tls() {
+            #[cfg(feature = "redis-tls")]
+            let (roots, path) = (self.roots.as_deref(), "root_certificates");
+            // The URL requires the feature.
+            #[cfg(not(feature = "redis-tls"))]
+            let (roots, path) = (None, "url");
+            target.secure(&Tls::new(roots).map_err(|error| error.at(path))?);
+        }
+        Ok(target)
     }
 }
 

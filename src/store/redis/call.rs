@@ -6,27 +6,6 @@ use super::connection::Connection;
 use super::queue::SendMode;
 use super::script::Script;
 
-/// A call of a script with its keys and arguments.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ScriptCall<'a> {
-    pub(super) script: &'static Script,
-    pub(super) keys: &'a [String],
-    pub(super) arguments: &'a [&'a [u8]],
-}
-
-impl ScriptCall<'_> {
-    /// Builds the `EVALSHA` command.
-    pub(super) fn command(&self) -> Cmd {
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(&self.script.hash);
-        command.arg(self.keys.len()).arg(self.keys);
-        for argument in self.arguments {
-            command.arg(*argument);
-        }
-        command
-    }
-}
-
 /// Turns an `EVALSHA` command into `EVAL` with the text of the script.
 pub(super) fn with_text(command: &Cmd, script: &Script) -> Cmd {
     let mut whole = redis::cmd("EVAL");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 
-use super::error::RedisStoreError;
+use super::error::{ErrorCause, RedisStoreError};
 use super::reply::INSTANT_BYTES;
 use super::request::Request;
 use super::script::{self, Kinds};
@@ -99,7 +99,7 @@ pub(super) fn unpack<'a>(
             return Err(RedisStoreError::calling(place, script_error(errors.next())));
         }
         if rest.len() < request.answer_bytes() {
-            return Err(RedisStoreError::unexpected_reply(place));
+            return Err(RedisStoreError::new(place, ErrorCause::UnexpectedReply));
         }
         Ok(rest.split_to(request.answer_bytes()))
     };

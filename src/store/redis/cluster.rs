@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::address::{Address, Endpoint};
-use super::error::RedisStoreError;
+use super::error::{ErrorCause, RedisStoreError};
 use super::queue::{
     PendingReply, QueueSettings, QueuedCommand, QueuedRequest, Reply, RequestQueue, SendMode,
 };
@@ -28,8 +28,10 @@ use crate::sync::locked;
 /// Redirects that one request follows. Servers that disagree about a slot would pass it back and
 /// forth.
 const MAX_HOPS: u8 = 5;
-/// Wait before a request is repeated whose keys are partly on another server.
+/// Wait before a request is first repeated whose keys are partly on another server. Each further wait is
+/// twice as long, up to [`MAX_TRY_AGAIN_AFTER`].
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(2);
+const MAX_TRY_AGAIN_AFTER: Duration = Duration::from_millis(64);
 
 /// A primary.
 #[derive(Debug)]
@@ -73,7 +75,10 @@ impl NodeRoute {
         match self.cluster.upgrade() {
             Some(cluster) => cluster.follow(&self.endpoint, request, redirect),
             // The store was dropped.
-            None => request.complete(Err(RedisStoreError::no_runtime(&"a cluster".into()))),
+            None => request.complete(Err(RedisStoreError::new(
+                &"a cluster".into(),
+                ErrorCause::NoRuntime,
+            ))),
         }
     }
 
@@ -208,7 +213,10 @@ impl Cluster {
             return node.queue.push(request);
         }
         let Some(this) = self.this.upgrade() else {
-            return request.complete(Err(RedisStoreError::no_runtime(&self.place)));
+            return request.complete(Err(RedisStoreError::new(
+                &self.place,
+                ErrorCause::NoRuntime,
+            )));
         };
         self.settings.runtime.spawn(async move {
             let within = request.due.duration_since(this.now());
@@ -220,44 +228,54 @@ impl Cluster {
     }
 
     fn follow(&self, from: &Endpoint, mut request: QueuedRequest, redirect: &Redirect) {
+        let (host, port, is_moved) = match redirect {
+            Redirect::TryAgain => return self.try_again(from, request),
+            Redirect::Moved { host, port } => (host, *port, true),
+            Redirect::Ask { host, port } => (host, *port, false),
+        };
         request.hops += 1;
         if request.hops > MAX_HOPS {
-            let error = RedisStoreError::no_owner(&self.place, request.slot);
+            let error = RedisStoreError::new(&self.place, ErrorCause::NoOwner(request.slot));
             return request.complete(Err(error));
         }
-        let alone = match request.command {
-            QueuedCommand::Decide(_) => SendMode::Coalesced,
-            QueuedCommand::Script(..) | QueuedCommand::Plain(_) | QueuedCommand::Probe => {
-                SendMode::Alone
-            }
-        };
-        match redirect {
-            Redirect::Moved { host, port } => {
-                let node = self.node(&from.resolve(host, *port));
-                self.map.send_modify(|state| {
-                    if let MapState::Known(map) = state {
-                        let slot = request.slot;
-                        *map = Arc::new(map.with(slot, Arc::clone(&node), Arc::ptr_eq));
-                    }
-                });
-                self.reload.notify_one();
-                request.mode = alone;
-                node.queue.push(request);
-            }
+        let node = self.node(&from.resolve(host, port));
+        if is_moved {
+            self.map.send_modify(|state| {
+                if let MapState::Known(map) = state {
+                    let slot = request.slot;
+                    *map = Arc::new(map.with(slot, Arc::clone(&node), Arc::ptr_eq));
+                }
+            });
+            self.reload.notify_one();
+            request.mode = request.command.mode();
+        } else {
             // The key has moved, the slot has not.
-            Redirect::Ask { host, port } => {
-                request.mode = SendMode::Asking;
-                self.node(&from.resolve(host, *port)).queue.push(request);
-            }
-            Redirect::TryAgain => {
-                request.mode = SendMode::Alone;
-                let node = self.node(from);
-                self.settings.runtime.spawn(async move {
-                    sleep(TRY_AGAIN_AFTER).await;
-                    node.queue.push(request);
-                });
-            }
+            request.mode = SendMode::Asking;
         }
+        node.queue.push(request);
+    }
+
+    /// Repeats a request after a wait, within its deadline. The server has run nothing, because a part
+    /// of the keys is on another one: their slot is being moved.
+    ///
+    /// A new log has no key on either server. The importing one creates it when the move has ended.
+    fn try_again(&self, from: &Endpoint, mut request: QueuedRequest) {
+        let wait = TRY_AGAIN_AFTER * 2_u32.saturating_pow(request.retries);
+        let wait = wait.min(MAX_TRY_AGAIN_AFTER);
+        // Time for the call is left. A call that expires would count as a failure of the server.
+        if self.now().saturating_add(wait * 2) > request.due {
+            let error = RedisStoreError::new(&self.place, ErrorCause::NoOwner(request.slot));
+            return request.complete(Err(error));
+        }
+        request.retries += 1;
+        if request.mode == SendMode::Coalesced {
+            request.mode = SendMode::Alone;
+        }
+        let node = self.node(from);
+        self.settings.runtime.spawn(async move {
+            sleep(wait).await;
+            node.queue.push(request);
+        });
     }
 
     /// Returns the primary of a slot if the map is known.
@@ -277,7 +295,7 @@ impl Cluster {
         let map = self.slot_map(within).await?;
         map.owner(slot).map(Arc::clone).ok_or_else(|| {
             self.reload.notify_one();
-            RedisStoreError::no_owner(&self.place, slot)
+            RedisStoreError::new(&self.place, ErrorCause::NoOwner(slot))
         })
     }
 
@@ -291,9 +309,15 @@ impl Cluster {
             Ok(Ok(map)) => match &*map {
                 MapState::Known(map) => Ok(Arc::clone(map)),
                 MapState::Unknown(_, error) => Err(error.clone()),
-                MapState::Loading => Err(RedisStoreError::not_connected(&self.place, within)),
+                MapState::Loading => Err(RedisStoreError::new(
+                    &self.place,
+                    ErrorCause::NotConnected(within),
+                )),
             },
-            _ => Err(RedisStoreError::not_connected(&self.place, within)),
+            _ => Err(RedisStoreError::new(
+                &self.place,
+                ErrorCause::NotConnected(within),
+            )),
         }
     }
 

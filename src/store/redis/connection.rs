@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::backoff::Backoff;
 use super::connect::Driver;
-use super::error::RedisStoreError;
+use super::error::{ErrorCause, RedisStoreError};
 use super::liveness::Liveness;
 use super::queue::QueueSettings;
 use super::source::ConnectionSource;
@@ -80,7 +80,7 @@ impl ConnectionHandle {
             return Poll::Pending;
         };
         // The task ends before this handle only if its runtime does.
-        let ended = || State::Closed(RedisStoreError::no_runtime(&self.place));
+        let ended = || State::Closed(RedisStoreError::new(&self.place, ErrorCause::NoRuntime));
         self.state = state.unwrap_or_else(ended);
         Poll::Ready(())
     }
@@ -124,7 +124,7 @@ impl ConnectionTask {
                     if liveness.has_lasted(STABLE_AFTER) {
                         backoff.reset();
                     }
-                    let closed = || RedisStoreError::closed_by_server(&self.place);
+                    let closed = || RedisStoreError::new(&self.place, ErrorCause::ClosedByServer);
                     liveness.error().unwrap_or_else(closed)
                 }
                 Err(error) => error,

@@ -21,7 +21,7 @@ use super::call;
 use super::call_codec::{self, ScriptRef};
 use super::cluster::NodeRoute;
 use super::connection::{Connection, ConnectionHandle, State};
-use super::error::RedisStoreError;
+use super::error::{ErrorCause, RedisStoreError};
 use super::queue::{QueueSettings, QueuedCommand, QueuedRequest, Response, ServerStatus};
 use super::slot_queues::{CoalescedCall, SlotQueues};
 use crate::clock::{Clock as _, SystemClock, Timestamp};
@@ -55,11 +55,11 @@ enum Event {
     CallEnded(EndedCall),
     ConnectionChanged,
     TimerFired,
-    /// Requests arrived, or the connection had its turn to flush.
+    /// Requests arrived, or the yield after a call is over.
     Continue,
 }
 
-/// Turn-taking between dispatcher and connection.
+/// Yield after each call, so that the connection writes it at once.
 ///
 /// The server reads two calls that are written together at once, and replies to both together. The
 /// next two calls would then be written together as well: the server would wait while the client
@@ -231,7 +231,10 @@ impl<F: Future<Output = EndedCall> + Send> Dispatcher<F> {
         if let Some(error) = rejection.map(RedisStoreError::for_unsent) {
             self.finish(request, Err(error));
         } else if self.queues.is_full() {
-            request.complete(Err(RedisStoreError::queue_full(self.connection.place())));
+            request.complete(Err(RedisStoreError::new(
+                self.connection.place(),
+                ErrorCause::QueueFull,
+            )));
         } else {
             self.queues.push(request);
         }

@@ -19,7 +19,7 @@ pub(super) struct RedisStoreError {
 }
 
 #[derive(Clone, Debug)]
-enum ErrorCause {
+pub(super) enum ErrorCause {
     /// No connection could be opened.
     Unreachable(RedisError),
     /// The connection ended before the reply came. The outcome is unknown.
@@ -64,6 +64,8 @@ enum ErrorCause {
     UnexpectedReply,
     /// There are more overrides than this.
     TooManyOverrides(usize),
+    /// A later version of this crate has written the overrides.
+    UnreadableOverrides,
     /// The first load of the overrides is not done. Nothing was sent.
     OverridesNotLoaded,
     /// The runtime of the store has ended.
@@ -71,7 +73,7 @@ enum ErrorCause {
 }
 
 impl RedisStoreError {
-    fn new(place: &Arc<str>, cause: ErrorCause) -> Self {
+    pub(super) fn new(place: &Arc<str>, cause: ErrorCause) -> Self {
         Self {
             place: Arc::clone(place),
             cause,
@@ -114,52 +116,8 @@ impl RedisStoreError {
         Self::new(place, cause)
     }
 
-    pub(super) fn late(place: &Arc<str>, deadline: Duration) -> Self {
-        Self::new(place, ErrorCause::Late(deadline))
-    }
-
-    pub(super) fn not_connected(place: &Arc<str>, deadline: Duration) -> Self {
-        Self::new(place, ErrorCause::NotConnected(deadline))
-    }
-
-    pub(super) fn unsent(place: &Arc<str>, deadline: Duration) -> Self {
-        Self::new(place, ErrorCause::Unsent(deadline))
-    }
-
-    pub(super) fn queue_full(place: &Arc<str>) -> Self {
-        Self::new(place, ErrorCause::QueueFull)
-    }
-
-    pub(super) fn closed_by_server(place: &Arc<str>) -> Self {
-        Self::new(place, ErrorCause::ClosedByServer)
-    }
-
-    pub(super) fn demoted(place: &Arc<str>) -> Self {
-        Self::new(place, ErrorCause::Demoted)
-    }
-
     pub(super) fn unknown_primary(place: &Arc<str>, name: &str) -> Self {
         Self::new(place, ErrorCause::UnknownPrimary(name.into()))
-    }
-
-    pub(super) fn no_owner(place: &Arc<str>, slot: u16) -> Self {
-        Self::new(place, ErrorCause::NoOwner(slot))
-    }
-
-    pub(super) fn unexpected_reply(place: &Arc<str>) -> Self {
-        Self::new(place, ErrorCause::UnexpectedReply)
-    }
-
-    pub(super) fn too_many_overrides(place: &Arc<str>, max: usize) -> Self {
-        Self::new(place, ErrorCause::TooManyOverrides(max))
-    }
-
-    pub(super) fn overrides_not_loaded(place: &Arc<str>) -> Self {
-        Self::new(place, ErrorCause::OverridesNotLoaded)
-    }
-
-    pub(super) fn no_runtime(place: &Arc<str>) -> Self {
-        Self::new(place, ErrorCause::NoRuntime)
     }
 
     /// Returns whether another connection may help: the primary or the password has changed.
@@ -179,6 +137,7 @@ impl RedisStoreError {
             | ErrorCause::UnknownPrimary(_)
             | ErrorCause::UnexpectedReply
             | ErrorCause::TooManyOverrides(_)
+            | ErrorCause::UnreadableOverrides
             | ErrorCause::NoRuntime => StoreErrorKind::Permanent,
             ErrorCause::Failed(error) if !is_temporary(error) => StoreErrorKind::Permanent,
             ErrorCause::QueueFull | ErrorCause::OutOfMemory(_) | ErrorCause::NotPersisted(_) => {
@@ -303,20 +262,7 @@ impl From<RedisStoreError> for StoreError {
             | ErrorCause::ReadOnly(error)
             | ErrorCause::Redirected(_, error)
             | ErrorCause::Failed(error) => store_error.with_source(error),
-            ErrorCause::ClosedByServer
-            | ErrorCause::Late(_)
-            | ErrorCause::NotConnected(_)
-            | ErrorCause::Unsent(_)
-            | ErrorCause::QueueFull
-            | ErrorCause::TlsExpected
-            | ErrorCause::PlainExpected
-            | ErrorCause::Demoted
-            | ErrorCause::UnknownPrimary(_)
-            | ErrorCause::NoOwner(_)
-            | ErrorCause::UnexpectedReply
-            | ErrorCause::TooManyOverrides(_)
-            | ErrorCause::OverridesNotLoaded
-            | ErrorCause::NoRuntime => store_error,
+            _ => store_error,
         }
     }
 }

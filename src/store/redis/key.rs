@@ -13,6 +13,7 @@ use crate::key::{Subject, Value};
 pub(super) struct Prefix(String);
 
 impl Prefix {
+    pub(super) const DEFAULT: &'static str = "tollgate";
     const MAX_LEN: usize = 64;
     /// Version of the format. Keys of other versions are neither read nor removed.
     const VERSION: &'static str = "v2";
@@ -29,6 +30,34 @@ impl Prefix {
             ));
         }
         Ok(Self(format!("{name}:{}:", Self::VERSION)))
+    }
+
+    pub(super) fn is_default(&self) -> bool {
+        self.name() == Self::DEFAULT
+    }
+
+    fn name(&self) -> &str {
+        let version = Self::VERSION.len() + 2;
+        self.0.get(..self.0.len() - version).unwrap_or_default()
+    }
+
+    /// Returns the pattern of all keys under the prefix, of every version.
+    pub(super) fn pattern_of_application(&self) -> String {
+        format!("{}:*", self.name())
+    }
+
+    /// Returns whether a key is one of this crate, of any version.
+    pub(super) fn is_own_key(&self, key: &str) -> bool {
+        let Some(rest) = key.strip_prefix(&self.0) else {
+            let rest = key.strip_prefix(self.name()).unwrap_or_default();
+            return rest.starts_with(":v1:");
+        };
+        let tag = rest.strip_prefix('{').and_then(|tag| tag.split_once('}'));
+        let is_tag = |tag: &str| {
+            let is_digit = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+            tag.len() == TAG_CHARS && tag.chars().all(is_digit)
+        };
+        rest == OVERRIDES || tag.is_some_and(|(tag, _)| is_tag(tag))
     }
 
     /// Returns the key of a subject.
@@ -67,7 +96,7 @@ impl Prefix {
 
     /// Returns the key of the overrides. No pattern below matches it.
     pub(super) fn of_overrides(&self) -> String {
-        format!("{}overrides", self.0)
+        format!("{}{OVERRIDES}", self.0)
     }
 
     /// Returns the pattern of the keys of all subjects, without logs.
@@ -80,6 +109,9 @@ impl Prefix {
         format!("{}{{*", self.0)
     }
 }
+
+/// Name of the key of the overrides.
+const OVERRIDES: &str = "overrides";
 
 fn hash(subject: &Subject<'_>) -> Sha256 {
     let mut hash = Sha256::new();
@@ -141,6 +173,25 @@ mod tests {
         assert_eq!(key([("user", "alice")]), "app:v2:{Lx0cK7D6Nmva0SEuCLI-jQ}");
         let log = Prefix::log_key(&key(Subject::all()), &[0, 1, 0xab, 0x7f, 0xff]);
         assert_eq!(log, "app:v2:{47DEQpj8HBSa-_TImW-5JA}:0001ab7fff");
+    }
+
+    #[test]
+    fn own_keys_are_distinguished_from_foreign_ones() {
+        let prefix = Prefix::new("app").expect("plain");
+        let subject = key(7);
+        for own in [
+            subject.clone(),
+            Prefix::log_key(&subject, &[1, 2]),
+            prefix.of_overrides(),
+            "app:v1:anything".to_owned(),
+        ] {
+            assert!(prefix.is_own_key(&own), "{own}");
+        }
+        for foreign in ["app:", "app:v2:", "app:session", "app:v2:{x}", "app:v2:{}y"] {
+            assert!(!prefix.is_own_key(foreign), "{foreign}");
+        }
+        assert!(!prefix.is_default());
+        assert!(Prefix::new(Prefix::DEFAULT).expect("plain").is_default());
     }
 
     #[test]

@@ -13,8 +13,8 @@ use crate::sync::locked;
 /// Replies of one connection.
 ///
 /// A connection whose other side disappeared without a packet (a cut cable, a stopped process)
-/// accepts calls and replies to none. One late reply proves nothing. No reply at all for longer than
-/// `max_silence`, while one was due, does.
+/// accepts calls and replies to none. It is closed after `max_silence` without any reply while one was
+/// due. One late reply is not enough to close it.
 ///
 /// The dispatcher writes, the connection task reads.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Liveness {
         }
     }
 
-    /// A call has its reply, be it an error.
+    /// Records the reply to a call. An error reply counts as well.
     pub(super) fn replied(&self, now: Timestamp) {
         self.has_replied.store(true, Ordering::Relaxed);
         let is_last = self.calls_in_flight.fetch_sub(1, Ordering::Relaxed) == 1;

@@ -1,12 +1,12 @@
 //! Counters in Redis. A batch is decided by one script in one round trip.
 
 mod address;
-mod admin;
 mod backoff;
 mod builder;
 mod call;
 mod call_codec;
 mod cluster;
+mod configuration_check;
 mod connect;
 mod connection;
 mod dispatcher;
@@ -17,6 +17,7 @@ mod multi_slot;
 mod overrides;
 mod queue;
 mod redirect;
+mod refunds;
 mod reply;
 mod request;
 mod script;
@@ -41,9 +42,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use self::error::RedisStoreError;
+use self::error::{ErrorCause, RedisStoreError};
 use self::key::Prefix;
 use self::overrides::OverrideCopy;
+use self::refunds::PendingRefunds;
 use self::request::{Reading, Request};
 use self::script::Verb;
 use self::servers::Servers;
@@ -83,14 +85,15 @@ pub use self::builder::RedisStoreBuilder;
 /// - **Overrides.** [Overrides](crate::Override) have a key of their own, whose version every process
 ///   polls every 400 ms. Changes are read from a log; a process that has missed more than 1,000
 ///   reads all overrides in pages, over another connection. Until the first load is done, requests
-///   wait up to the deadline and then follow the failure mode of their rules. At most 100,000:
+///   wait up to half of the deadline and then follow the failure mode of their rules. At most 100,000:
 ///   [`max_overrides`](RedisStoreBuilder::max_overrides).
-/// - **Never twice.** A call whose reply is lost may have been charged. It is not repeated.
+/// - **No repeated calls.** A call whose reply is lost may have been charged. It is not repeated. Only
+///   error replies that prove that nothing ran are followed by another call: `NOSCRIPT` and redirects.
 /// - **Coalesced.** Up to 64 decisions that wait at the same time share one call. Each is decided on
 ///   its own, in the order of arrival. See [`coalescing`](RedisStoreBuilder::coalescing).
 /// - **Deadline.** A decision takes no longer than the [deadline](RedisStoreBuilder::deadline). A
-///   decision that is still in the queue then is not sent, and not charged: a server that was frozen
-///   finds at most two calls.
+///   decision that is still in the queue then is not sent, and not charged. After a pause, the
+///   server has at most two calls to run.
 /// - **Circuit breaker per server.** After three decisions in a row without a reply, and without a
 ///   connection, calls to this server fail at once with an error that names it. Servers of a cluster
 ///   have a breaker each: a failing node affects only the subjects in its slots. The breaker closes when
@@ -157,6 +160,10 @@ pub use self::builder::RedisStoreBuilder;
 /// Under a `maxmemory` with an eviction policy, counters are lost when the server is full, and their
 /// callers start again at zero. A failover may lose writes that were not replicated.
 ///
+/// After it has connected, the store logs `rate_limit_configuration_warning` for settings of the server
+/// that are probably a mistake: see the [guide](crate::docs::operations#configuration-warnings). Without
+/// `+info` and `+scan`, some of these checks are skipped.
+///
 /// The user needs `+eval +evalsha +time +get +set +setrange +hget +hmget +hset +hdel +hgetall +hscan +pttl
 /// +pexpire +persist +type +del +unlink` on `~prefix:*`, and `+scan` for
 /// [`clear`](StoreAdmin::clear) and [`len`](StoreAdmin::len); in a cluster `+cluster|slots +asking`,
@@ -183,6 +190,7 @@ struct Shared {
     overrides: Overrides,
     epoch: Epoch,
     copy: OverrideCopy,
+    refunds: PendingRefunds,
 }
 
 impl RedisStore {
@@ -218,17 +226,17 @@ impl RedisStore {
         let read = move |reply: &Bytes| read(&reading, reply);
         match &shared.servers {
             Servers::Cluster(cluster) if request.keys.len() > 1 => {
-                let due = cluster.now().saturating_add(shared.deadline);
-                let reply = multi_slot::decide(cluster, request, due);
+                let due = cluster.now().saturating_add(shared.time_to_decide());
+                let reply = multi_slot::decide(cluster, request, due, &shared.refunds);
                 let place = Arc::clone(cluster.place());
                 // In a task: a dropped future must not leave a part charged.
                 self.spawn(async move {
                     let read = read(&reply.await?);
-                    read.ok_or_else(|| RedisStoreError::unexpected_reply(&place))
+                    read.ok_or_else(|| RedisStoreError::new(&place, ErrorCause::UnexpectedReply))
                 })
             }
             servers => {
-                let reply = servers.decide(request, shared.deadline);
+                let reply = servers.decide(request, shared.time_to_decide());
                 StoreFuture::pending(async move { Ok(reply.read(read).await?) })
             }
         }
@@ -265,14 +273,17 @@ impl RedisStore {
         &self,
         work: impl Future<Output = Result<T, RedisStoreError>> + Send + 'static,
     ) -> StoreFuture<T> {
-        let task = self.runtime.spawn(work);
-        let no_runtime = RedisStoreError::no_runtime(self.shared.servers.place());
-        StoreFuture::pending(async move {
-            match task.await {
-                Ok(done) => done.map_err(StoreError::from),
-                Err(_) => Err(no_runtime.into()),
-            }
-        })
+        self.spawn_call(async move { Ok(work.await?) })
+    }
+
+    /// Runs the future of a call on the store's runtime.
+    fn spawn_call<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> StoreFuture<T> {
+        let task = self.runtime.spawn(call);
+        let no_runtime = RedisStoreError::new(self.shared.servers.place(), ErrorCause::NoRuntime);
+        StoreFuture::pending(async move { task.await.unwrap_or_else(|_| Err(no_runtime.into())) })
     }
 }
 
@@ -290,13 +301,17 @@ impl Store for RedisStore {
     }
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        self.send(
-            Verb::Refund,
-            batch,
-            (now, charged_at),
-            |_, _| Some(()),
-            |_| (),
-        )
+        self.send_refund(batch, charged_at, now)
+    }
+
+    /// Waits until every refund has its reply or has failed. A refund has the deadline of a decision;
+    /// one that takes back a part of a charge over several slots has five seconds.
+    fn shutdown(&self) -> StoreFuture<()> {
+        let refunds = self.shared.refunds.clone();
+        StoreFuture::pending(async move {
+            refunds.completed().await;
+            Ok(())
+        })
     }
 
     /// Degraded while a server of the store fails; the message names each of them.

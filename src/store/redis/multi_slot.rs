@@ -13,6 +13,7 @@ use futures_util::future::{join, join_all};
 use super::cluster::Cluster;
 use super::error::RedisStoreError;
 use super::queue::Reply;
+use super::refunds::PendingRefunds;
 use super::reply;
 use super::request::{LIVE, Request};
 use super::script::{UNCHARGED, Verb};
@@ -27,6 +28,7 @@ pub(super) fn decide(
     cluster: &Arc<Cluster>,
     request: Request,
     due: Timestamp,
+    refunds: &PendingRefunds,
 ) -> impl Future<Output = Reply> + Send + use<> {
     let whole = if request.subjects() == 1 {
         Ok(cluster.decision(request, due))
@@ -36,6 +38,7 @@ pub(super) fn decide(
             verb: request.verb(),
             requests: request.by_subject(),
             due,
+            refunds: refunds.clone(),
         })
     };
     async move {
@@ -53,6 +56,7 @@ struct Parts {
     /// In the order of the batch, which is that of the reply.
     requests: Vec<Request>,
     due: Timestamp,
+    refunds: PendingRefunds,
 }
 
 /// Groups that had no room in one of the parts, as a set of bits.
@@ -163,7 +167,7 @@ impl Parts {
         for (place, reply) in refunded.into_iter().chain(peeked) {
             match reply {
                 Ok(reply) => replies[place] = reply,
-                // The reply to its charge is what is known.
+                // The peek failed. The reply to the charge is kept.
                 Err(_) if earlier.contains(&place) => {}
                 Err(_) => replies[place] = self.requests[place].empty_reply(at),
             }
@@ -217,6 +221,11 @@ impl Parts {
         let charged_at = reply::instant(reply).unwrap_or(Timestamp::EPOCH);
         let request = self.requests[place].to_refund(charged_at, is_charged);
         let due = self.cluster.now().saturating_add(REFUND_DEADLINE);
-        self.cluster.decision(request, due)
+        let (pending, sent) = (self.refunds.begin(), self.cluster.decision(request, due));
+        async move {
+            let reply = sent.await;
+            drop(pending);
+            reply
+        }
     }
 }

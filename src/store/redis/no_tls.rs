@@ -7,11 +7,13 @@ use tokio::net::TcpStream;
 
 use crate::error::ValidationError;
 
-/// Never constructed.
-#[derive(Clone)]
-pub(super) struct Tls(());
+pub(super) use self::TlsDisabled as Tls;
 
-impl Tls {
+/// Replaces the TLS connector. Never constructed.
+#[derive(Clone)]
+pub(super) struct TlsDisabled(());
+
+impl TlsDisabled {
     pub(super) fn new(_: Option<&[u8]>) -> Result<Self, ValidationError> {
         let expected = "redis:// without TLS, or the feature `redis-tls` of this crate";
         Err(ValidationError::new("redis url", "rediss://", expected))

@@ -9,7 +9,7 @@ mod load;
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -17,17 +17,24 @@ use tokio::time::timeout;
 
 use self::codec::written;
 use self::load::CopyState;
-use super::Shared;
-use super::call::ScriptCall;
-use super::error::RedisStoreError;
+use super::error::{ErrorCause, RedisStoreError};
 use super::key::Prefix;
 use super::script;
+use super::{RedisStore, Shared};
 use crate::clock::{Clock as _, Timestamp};
 use crate::error::StoreErrorKind;
-use crate::store::Override;
+use crate::key::Subject;
+use crate::store::{Override, OverrideStore, Overrides, StoreFuture};
 
 /// Number of changes that the log keeps. A process that has missed more reads all overrides.
 const LOG_LEN: u64 = 1_000;
+
+// Replies of the script that are no number of removed overrides.
+const TOO_MANY: i64 = -1;
+const UNREADABLE_HEAD: i64 = -2;
+
+/// With the clients' clocks, an override is removed so many microseconds after its end.
+const CLIENT_CLOCK_SLACK: u64 = 60_000_000;
 
 /// State of the copy.
 #[derive(Clone, Debug)]
@@ -48,6 +55,8 @@ pub(super) struct OverrideCopy {
     state: tokio::sync::Mutex<CopyState>,
     load: watch::Sender<LoadState>,
     started_at: Timestamp,
+    /// When the first load was done.
+    loaded_at: OnceLock<Timestamp>,
     max: usize,
 }
 
@@ -57,8 +66,31 @@ impl OverrideCopy {
             state: tokio::sync::Mutex::default(),
             load: watch::Sender::new(LoadState::Loading),
             started_at,
+            loaded_at: OnceLock::new(),
             max,
         }
+    }
+}
+
+impl OverrideStore for RedisStore {
+    fn table(&self) -> &Overrides {
+        &self.shared.overrides
+    }
+
+    fn loaded(&self) -> StoreFuture<()> {
+        let shared = Arc::clone(&self.shared);
+        // The other half is for the decision that follows.
+        let within = shared.deadline / 2;
+        self.spawn(async move { shared.wait_for_overrides(within).await })
+    }
+
+    fn set(&self, new: Override) -> StoreFuture<()> {
+        self.spawn_change(Arc::clone(&self.shared).set_override(new))
+    }
+
+    fn remove(&self, subject: &Subject<'_>, rule: &str) -> StoreFuture<bool> {
+        let of = Override::of(*subject, rule);
+        self.spawn_change(Arc::clone(&self.shared).remove_override(of))
     }
 }
 
@@ -75,11 +107,7 @@ impl Shared {
         };
         // Locked, so that the poll does not replace the copy by an older one in between.
         let mut state = self.copy.state.lock().await;
-        let removed = self.change("set", &new, &window).await?;
-        if removed < 0 {
-            let place = self.servers.place();
-            return Err(RedisStoreError::too_many_overrides(place, self.copy.max));
-        }
+        self.change("set", &new, &window).await?;
         self.overrides.set(new);
         state.has_own_changes = true;
         Ok(())
@@ -103,20 +131,47 @@ impl Shared {
         new: &Override,
         window: &str,
     ) -> Result<i64, RedisStoreError> {
-        let clock = if self.use_client_clock { "" } else { "server" };
+        let clock = if self.use_client_clock {
+            // The clocks of other processes may be behind. 0 if the store has no clock.
+            let now = self.wall.now().unwrap_or_default();
+            let micros = now.as_micros().saturating_sub(CLIENT_CLOCK_SLACK);
+            micros.to_string()
+        } else {
+            "server".to_owned()
+        };
         let field = Prefix::hash_of(&new.subject(), new.rule());
         let of = written(&Override::of(new.subject(), new.rule()));
         let random = RandomState::new();
         let id = format!("{:016x}{:016x}", random.hash_one(0), random.hash_one(1));
         let (max, log) = (self.copy.max.to_string(), LOG_LEN.to_string());
         let value = written(new);
-        let arguments = [verb, &field, &of, window, &value, clock, &id, &max, &log];
-        let call = ScriptCall {
-            script: script::overrides(),
-            keys: &[self.prefix.of_overrides()],
-            arguments: &arguments.map(str::as_bytes),
-        };
-        self.servers.run(call, super::upkeep::DEADLINE).await
+        let arguments = [verb, &field, &of, window, &value, &clock, &id, &max, &log];
+        let (keys, arguments) = ([self.prefix.of_overrides()], arguments.map(str::as_bytes));
+        let place = self.servers.place();
+        let changed = self.servers.run(script::overrides(), &keys, &arguments);
+        match changed.await? {
+            TOO_MANY => Err(RedisStoreError::new(
+                place,
+                ErrorCause::TooManyOverrides(self.copy.max),
+            )),
+            UNREADABLE_HEAD => Err(RedisStoreError::new(place, ErrorCause::UnreadableOverrides)),
+            removed => Ok(removed),
+        }
+    }
+
+    /// Returns how long a decision may take. A decision that has waited for the overrides has used up to
+    /// half of its deadline. Decisions that start shortly after the load without such a wait have no more
+    /// time than it.
+    pub(super) fn time_to_decide(&self) -> Duration {
+        let loaded_at = self.copy.loaded_at.get();
+        let has_waited = loaded_at.is_some_and(|loaded_at| {
+            self.clock.now().duration_since(*loaded_at) < self.deadline / 2
+        });
+        if has_waited {
+            self.deadline / 2
+        } else {
+            self.deadline
+        }
     }
 
     /// Waits up to `within` until the first load is done.
@@ -129,7 +184,10 @@ impl Shared {
                 LoadState::Loading | LoadState::Loaded | LoadState::Outdated(..) => Ok(()),
             },
             Ok(Err(_)) => Ok(()),
-            Err(_) => Err(RedisStoreError::overrides_not_loaded(self.servers.place())),
+            Err(_) => Err(RedisStoreError::new(
+                self.servers.place(),
+                ErrorCause::OverridesNotLoaded,
+            )),
         }
     }
 
@@ -145,8 +203,9 @@ impl Shared {
             }
             LoadState::Loading => {
                 let since = self.copy.started_at;
-                let is_late = self.clock.now().duration_since(since) > self.deadline;
-                let error = || RedisStoreError::overrides_not_loaded(self.servers.place());
+                let is_late = self.clock.now().duration_since(since) >= self.deadline / 2;
+                let error =
+                    || RedisStoreError::new(self.servers.place(), ErrorCause::OverridesNotLoaded);
                 is_late.then(|| (since, error()))
             }
         }

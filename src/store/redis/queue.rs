@@ -10,11 +10,10 @@ use redis::{Cmd, FromRedisValue, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::call::ScriptCall;
 use super::cluster::NodeRoute;
 use super::connection::ConnectionHandle;
 use super::dispatcher::dispatcher;
-use super::error::RedisStoreError;
+use super::error::{ErrorCause, RedisStoreError};
 use super::request::Request;
 use super::script::Script;
 use super::slot_queues::{CoalescingLimits, SlotQueues};
@@ -38,9 +37,19 @@ pub(super) enum QueuedCommand {
 }
 
 impl QueuedCommand {
-    /// A call of a script.
-    pub(super) fn script(call: &ScriptCall<'_>) -> Self {
-        Self::Script(call.script, call.command())
+    /// A call of a script with its keys and arguments.
+    pub(super) fn script(script: &'static Script, keys: &[String], arguments: &[&[u8]]) -> Self {
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&script.hash).arg(keys.len()).arg(keys);
+        Self::Script(script, command.arg(arguments).clone())
+    }
+
+    /// Returns how the command is sent, unless a server redirects it.
+    pub(super) const fn mode(&self) -> SendMode {
+        match self {
+            Self::Decide(_) => SendMode::Coalesced,
+            Self::Script(..) | Self::Plain(_) | Self::Probe => SendMode::Alone,
+        }
     }
 }
 
@@ -78,6 +87,8 @@ pub(super) struct QueuedRequest {
     pub(super) within: Duration,
     /// Redirects that were followed.
     pub(super) hops: u8,
+    /// Times that the request was repeated after `TRYAGAIN`.
+    pub(super) retries: u32,
     /// `None` once the request has its reply.
     reply: Option<ReplySender>,
 }
@@ -91,19 +102,14 @@ impl QueuedRequest {
         place: &Arc<str>,
     ) -> (Self, PendingReply) {
         let (reply, receiver) = oneshot::channel();
-        let mode = match command {
-            QueuedCommand::Decide(_) => SendMode::Coalesced,
-            QueuedCommand::Script(..) | QueuedCommand::Plain(_) | QueuedCommand::Probe => {
-                SendMode::Alone
-            }
-        };
         let request = Self {
+            mode: command.mode(),
             command,
             slot,
-            mode,
             due,
             within,
             hops: 0,
+            retries: 0,
             reply: Some(reply),
         };
         let place = Arc::clone(place);
@@ -131,9 +137,9 @@ impl QueuedRequest {
     /// Index of the queue in [`SlotQueues`]. Other commands than decisions have a queue of their
     /// own, so that no decision waits for a slow command.
     pub(super) fn queue_index(&self) -> usize {
-        match self.command {
-            QueuedCommand::Decide(_) => 1 + usize::from(self.slot),
-            QueuedCommand::Script(..) | QueuedCommand::Plain(_) | QueuedCommand::Probe => 0,
+        match self.command.mode() {
+            SendMode::Coalesced => 1 + usize::from(self.slot),
+            SendMode::Alone | SendMode::Asking => 0,
         }
     }
 }
@@ -160,7 +166,7 @@ impl PendingReply {
             Response::Decision(bytes) => read(&bytes),
             Response::Value(_) => None,
         };
-        read.ok_or_else(|| RedisStoreError::unexpected_reply(&self.place))
+        read.ok_or_else(|| RedisStoreError::new(&self.place, ErrorCause::UnexpectedReply))
     }
 
     /// Waits for the reply to a command.
@@ -168,7 +174,10 @@ impl PendingReply {
         match (&mut self).await? {
             Response::Value(value) => T::from_redis_value(value)
                 .map_err(|error| RedisStoreError::calling(&self.place, error.into())),
-            Response::Decision(_) => Err(RedisStoreError::unexpected_reply(&self.place)),
+            Response::Decision(_) => Err(RedisStoreError::new(
+                &self.place,
+                ErrorCause::UnexpectedReply,
+            )),
         }
     }
 }
@@ -187,7 +196,7 @@ impl Future for PendingReply {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.receiver).poll(cx).map(|reply| {
             // The dispatcher answers every request unless its runtime ends.
-            reply.unwrap_or_else(|_| Err(RedisStoreError::no_runtime(&self.place)))
+            reply.unwrap_or_else(|_| Err(RedisStoreError::new(&self.place, ErrorCause::NoRuntime)))
         })
     }
 }
@@ -254,7 +263,10 @@ impl RequestQueue {
     /// Queues a request, for example one that another server redirected.
     pub(super) fn push(&self, request: QueuedRequest) {
         if let Err(mpsc::error::TrySendError::Full(mut request)) = self.inbox.try_send(request) {
-            request.complete(Err(RedisStoreError::queue_full(&self.place)));
+            request.complete(Err(RedisStoreError::new(
+                &self.place,
+                ErrorCause::QueueFull,
+            )));
         }
     }
 

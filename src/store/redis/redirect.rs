@@ -5,9 +5,9 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 /// Where a cluster node sends a request that it has not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Redirect {
-    /// The slot has moved for good.
+    /// `MOVED`: the slot belongs to another node.
     Moved { host: String, port: u16 },
-    /// This key has moved; the slot is being migrated.
+    /// `ASK`: the slot is being migrated, and this key has moved already.
     Ask { host: String, port: u16 },
     /// The keys are on both sides of a migration.
     TryAgain,

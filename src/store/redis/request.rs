@@ -32,13 +32,14 @@ const CLOCK_AT: usize = 3;
 const CHARGED_AT: usize = 11;
 pub(super) const HEAD_BYTES: usize = 19;
 
-// Check: id, shape, key, group, five numbers, key of the log, tick power, reserved bytes.
+// Check: id, shape, key, group, five numbers, key of the log, tick power, shape, reserved bytes. The shape
+// is there twice, so that the script reads it both with the id and alone.
 pub(super) const CHECK_BYTES: usize = 53;
 const KEY_AT: usize = 6;
 const GROUP_AT: usize = 7;
 const COST_AT: usize = 8;
 const LOG_AT: usize = 48;
-const RESERVED_BYTES: usize = 3;
+const RESERVED_BYTES: usize = 2;
 
 /// Number of the group [`Group::Live`].
 pub(super) const LIVE: u8 = 0;
@@ -170,7 +171,7 @@ impl Request {
         other.set_instant(CHARGED_AT, charged_at);
         for check in other.body[HEAD_BYTES..].chunks_exact_mut(CHECK_BYTES) {
             if !is_charged(check[GROUP_AT]) {
-                // A refund of nothing changes nothing.
+                // Cost 0: the script refunds nothing.
                 check[COST_AT..COST_AT + 8].fill(0);
             }
         }
@@ -228,13 +229,14 @@ impl Request {
         }
         self.body.extend(id);
         self.body.extend([kind.shape(), byte(key), group]);
-        // Costs beyond the largest count differ in nothing.
+        // No counter has room for more than MAX_COUNT, so all costs above it are denied.
         self.push_number(exact(check.cost().min(MAX_COUNT + 1)));
         self.push_number(exact(quota.amount()));
         self.push_number(exact(quota.window_micros()));
         self.push_number(exact(p));
         self.push_number(exact(q));
         self.body.extend([log, quota.tick_power()]);
+        self.body.push(kind.shape());
         self.body.extend([0; RESERVED_BYTES]);
     }
 

@@ -49,6 +49,7 @@ impl Kind {
 pub(super) struct Kinds(u8);
 
 impl Kinds {
+    /// Number of subsets of the four kinds. Each has a script of its own. A fifth kind doubles it.
     const SETS: usize = 16;
 
     #[must_use]
@@ -139,10 +140,10 @@ const CONSTANTS: [(&str, u64); 39] = [
     ("ALLOWED", 0),
     ("DENIED", 1),
     ("NEVER", 2),
-    // Operations of a step. Those up to SPEND evaluate whether there is room.
+    // Operations of a step. Those up to CHARGE_AT_ONCE evaluate whether there is room.
     ("EVALUATE", 0),
-    ("TAKE", 1),
-    ("SPEND", 2),
+    ("TRY_CHARGE", 1),
+    ("CHARGE_AT_ONCE", 2),
     ("CHARGE", 3),
     ("UNDO", 4),
     ("DROP", 5),
@@ -150,7 +151,7 @@ const CONSTANTS: [(&str, u64); 39] = [
     ("REQUEST_BYTES", HEAD_BYTES as u64),
     ("CHECK_BYTES", CHECK_BYTES as u64),
     // A record: id and shape, which identify it, then `expires`, `seen` and the state.
-    ("HEAD_BYTES", 6),
+    ("RECORD_HEAD_BYTES", 6),
     ("RECORD_BYTES", 6 + 4 + INSTANT_BYTES as u64),
     ("LAST_SECOND", u32::MAX as u64),
     // Logs.
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn only_whole_names_are_replaced() {
         assert_eq!(with_constants("LOG, LOGS, x[LOG]"), "71, LOGS, x[71]");
-        assert_eq!(with_constants("HEAD_BYTES + 1 ÷ DAYS"), "6 + 1 ÷ DAYS");
+        assert_eq!(with_constants("ENTRY_BYTES + 1 ÷ DAYS"), "14 + 1 ÷ DAYS");
     }
 
     #[test]

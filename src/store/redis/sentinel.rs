@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use super::address::{Address, Endpoint, Login};
 use super::connect::{self, ConnectError, Driver};
-use super::error::{RedisStoreError, is_authentication_error};
+use super::error::{ErrorCause, RedisStoreError, is_authentication_error};
 use super::source::connect_to;
 use super::tls_probe::TlsProbe;
 
@@ -86,7 +86,7 @@ impl Sentinels {
         };
         let role: Result<bool, RedisError> = match timeout(WITHIN, role).await {
             Ok(role) => role,
-            Err(_) => return Err(RedisStoreError::late(&place, WITHIN)),
+            Err(_) => return Err(RedisStoreError::new(&place, ErrorCause::Late(WITHIN))),
         };
         match role {
             Ok(true) => {
@@ -96,7 +96,7 @@ impl Sentinels {
                 };
                 Ok((connection, Box::pin(driver)))
             }
-            Ok(false) => Err(RedisStoreError::demoted(&place)),
+            Ok(false) => Err(RedisStoreError::new(&place, ErrorCause::Demoted)),
             Err(error) => Err(RedisStoreError::calling(&place, error)),
         }
     }
@@ -108,7 +108,7 @@ impl Sentinels {
             if let Ok(primary) = self.find_primary().await
                 && self.primary.as_ref() != Some(&primary)
             {
-                return RedisStoreError::demoted(&self.place());
+                return RedisStoreError::new(&self.place(), ErrorCause::Demoted);
             }
         }
     }
@@ -122,7 +122,7 @@ impl Sentinels {
                 Ok(Ok(Some(primary))) => return Ok(primary),
                 Ok(Ok(None)) => {}
                 Ok(Err(cause)) => error = RedisStoreError::connecting(&address.place(), cause),
-                Err(_) => error = RedisStoreError::late(&address.place(), WITHIN),
+                Err(_) => error = RedisStoreError::new(&address.place(), ErrorCause::Late(WITHIN)),
             }
             self.connection = None;
             self.current = (self.current + 1) % self.addresses.len();

@@ -7,13 +7,14 @@ use futures_util::future::join_all;
 use redis::{Cmd, FromRedisValue};
 use tokio::time::timeout;
 
-use super::call::ScriptCall;
 use super::cluster::Cluster;
 use super::error::RedisStoreError;
 use super::queue::{PendingReply, QueueSettings, QueuedCommand, RequestQueue};
 use super::request::Request;
+use super::script::Script;
 use super::sentinel::Sentinels;
 use super::source::ConnectionSource;
+use super::upkeep::DEADLINE;
 use super::url::RedisTarget;
 use crate::clock::Timestamp;
 
@@ -143,12 +144,13 @@ impl Servers {
     /// Runs a script on the server of its first key. The other keys must have the same slot.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
-        call: ScriptCall<'_>,
-        within: Duration,
+        script: &'static Script,
+        keys: &[String],
+        arguments: &[&[u8]],
     ) -> Result<T, RedisStoreError> {
-        let key = call.keys.first().map_or("", String::as_str);
-        let reply = self.enqueue(key, QueuedCommand::script(&call), within);
-        reply.value().await
+        let key = keys.first().map_or("", String::as_str);
+        let command = QueuedCommand::script(script, keys, arguments);
+        self.enqueue(key, command, DEADLINE).value().await
     }
 
     /// Runs a command on the server of a key.

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::address::Address;
 use super::connect::{self, Driver};
-use super::error::RedisStoreError;
+use super::error::{ErrorCause, RedisStoreError};
 use super::sentinel::Sentinels;
 use super::tls_probe::TlsProbe;
 
@@ -64,9 +64,9 @@ pub(super) async fn connect_to(
 ) -> Result<(MultiplexedConnection, Driver), RedisStoreError> {
     match timeout(ConnectionSource::ATTEMPT, connect::open(address, probe)).await {
         Ok(opened) => opened.map_err(|error| RedisStoreError::connecting(place, error)),
-        Err(_) => Err(RedisStoreError::not_connected(
+        Err(_) => Err(RedisStoreError::new(
             place,
-            ConnectionSource::ATTEMPT,
+            ErrorCause::NotConnected(ConnectionSource::ATTEMPT),
         )),
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::{RedisStore, RedisStoreBuilder};
-use crate::error::{Error, StoreErrorKind, ValidationError};
+use crate::error::{Error, StoreErrorKind, ValidationErrors};
 use crate::store::{DenyCache, Store};
 
 impl RedisStore {
-    /// Connects to the Redis at this URL, with a [`DenyCache`] around the store: callers that go on
-    /// while they are blocked cost Redis nothing.
+    /// Connects to the Redis at this URL, with a [`DenyCache`] around the store: further requests
+    /// of a denied caller are denied from the cache, without a call to Redis.
     ///
     /// The store itself has a deadline and a circuit breaker per server, see [`RedisStore`]. It
     /// needs no [`CircuitBreaker`](crate::store::CircuitBreaker) around it.
@@ -28,7 +28,7 @@ impl RedisStore {
     ///
     /// Redis may be down: the store starts without it, and connects when it is up. Must be called on
     /// a tokio runtime. For other settings see [`RedisStoreBuilder::connect`].
-    pub fn connect(url: &str) -> Result<Arc<dyn Store>, ValidationError> {
+    pub fn connect(url: &str) -> Result<Arc<dyn Store>, ValidationErrors> {
         Self::builder(url).connect()
     }
 }
@@ -40,7 +40,7 @@ impl RedisStoreBuilder {
     /// # use std::time::Duration;
     /// # use tollgate::RedisStore;
     /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), tollgate::ValidationError> {
+    /// # async fn main() -> Result<(), tollgate::ValidationErrors> {
     /// let store = RedisStore::builder("redis://localhost:6379")
     ///     .prefix("shop")
     ///     .deadline(Duration::from_millis(20))
@@ -49,7 +49,7 @@ impl RedisStoreBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn connect(self) -> Result<Arc<dyn Store>, ValidationError> {
+    pub fn connect(self) -> Result<Arc<dyn Store>, ValidationErrors> {
         Ok(Arc::new(DenyCache::new(self.build()?)))
     }
 

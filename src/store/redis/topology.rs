@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use super::address::Endpoint;
-use super::error::RedisStoreError;
+use super::error::{ErrorCause, RedisStoreError};
 use super::queue::{QueuedCommand, RequestQueue};
 
 /// Time that one node has to reply, connecting included. Short, because the next node is tried then.
@@ -25,7 +25,8 @@ pub(super) async fn load(
         .enqueue(QueuedCommand::Plain(command), WITHIN)
         .value()
         .await?;
-    read(endpoint, reply).ok_or_else(|| RedisStoreError::unexpected_reply(queue.place()))
+    read(endpoint, reply)
+        .ok_or_else(|| RedisStoreError::new(queue.place(), ErrorCause::UnexpectedReply))
 }
 
 /// `[[first, last, [host, port, …], replicas …], …]`

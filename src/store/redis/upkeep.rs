@@ -4,23 +4,21 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::RedisStore;
-use super::call::ScriptCall;
 use super::error::RedisStoreError;
 use super::queue::{QueuedCommand, RequestQueue};
 use super::script;
-use super::servers::Servers;
 use crate::batch::Batch;
 use crate::clock::Timestamp;
 use crate::key::Subject;
-use crate::store::StoreFuture;
+use crate::store::{StoreAdmin, StoreFuture};
 
 /// Deadline of operations that no request waits for. A page of keys takes longer than a decision.
 pub(super) const DEADLINE: Duration = Duration::from_secs(5);
 /// Keys per page of a scan.
 const PAGE: usize = 500;
 
-impl RedisStore {
-    pub(super) fn reset_checks(&self, batch: &Batch<'_>) -> StoreFuture<()> {
+impl StoreAdmin for RedisStore {
+    fn reset(&self, batch: &Batch<'_>) -> StoreFuture<()> {
         let mut ids_of: HashMap<String, Vec<[u8; 5]>> = HashMap::new();
         for check in batch.checks() {
             let ids = ids_of
@@ -36,21 +34,23 @@ impl RedisStore {
                     .into_iter()
                     .chain(ids)
                     .collect();
-                let _: u64 = servers.upkeep(&[key], &arguments).await?;
+                let _: u64 = servers.run(script::upkeep(), &[key], &arguments).await?;
             }
             Ok(())
         })
     }
 
-    pub(super) fn reset_all_of(&self, subject: &Subject<'_>) -> StoreFuture<()> {
+    fn reset_subject(&self, subject: &Subject<'_>) -> StoreFuture<()> {
         let (servers, key) = (self.shared.servers.clone(), self.shared.prefix.key(subject));
         self.spawn_change(async move {
-            let _: u64 = servers.upkeep(&[key], &[b"remove_all", b"0"]).await?;
+            let _: u64 = servers
+                .run(script::upkeep(), &[key], &[b"remove_all", b"0"])
+                .await?;
             Ok(())
         })
     }
 
-    pub(super) fn clear_all(&self) -> StoreFuture<()> {
+    fn clear(&self) -> StoreFuture<()> {
         let servers = self.shared.servers.clone();
         let pattern = self.shared.prefix.pattern_with_logs();
         self.spawn_change(async move {
@@ -68,43 +68,45 @@ impl RedisStore {
         })
     }
 
-    pub(super) fn count_all(&self) -> StoreFuture<usize> {
+    fn len(&self) -> StoreFuture<usize> {
         self.sum_over_keys("count", Timestamp::EPOCH)
     }
 
-    pub(super) fn sweep_expired(&self, now: Timestamp) -> StoreFuture<usize> {
-        self.sum_over_keys("sweep", now)
+    /// Redis removes expired counters itself, except under the caller's clock.
+    fn sweep(&self, now: Timestamp) -> StoreFuture<usize> {
+        if self.shared.use_client_clock {
+            self.sum_over_keys("sweep", self.shared.wall.at(now))
+        } else {
+            StoreFuture::ready(Ok(0))
+        }
     }
 
+    fn epoch(&self) -> u64 {
+        let resets = self.shared.epoch.current();
+        resets.wrapping_add(self.shared.overrides.version())
+    }
+}
+
+impl RedisStore {
     /// Runs the script for all keys, and returns the sum of its replies.
     fn sum_over_keys(&self, verb: &'static str, now: Timestamp) -> StoreFuture<usize> {
         let (servers, pattern) = (self.shared.servers.clone(), self.shared.prefix.pattern());
         let now = now.as_micros().to_string();
         self.spawn(async move {
-            let mut sum = 0;
+            let mut sum = 0_u64;
             for queue in servers.primaries(DEADLINE).await? {
                 let mut pages = Pages::new(&pattern);
                 while let Some(keys) = pages.next(&queue).await? {
                     for keys in keys.chunks(servers.keys_per_call()) {
                         let arguments = [verb.as_bytes(), now.as_bytes()];
-                        sum += servers.upkeep(keys, &arguments).await?;
+                        sum += servers
+                            .run::<u64>(script::upkeep(), keys, &arguments)
+                            .await?;
                     }
                 }
             }
             Ok(usize::try_from(sum).unwrap_or(usize::MAX))
         })
-    }
-}
-
-impl Servers {
-    async fn upkeep(&self, keys: &[String], arguments: &[&[u8]]) -> Result<u64, RedisStoreError> {
-        let script = script::upkeep();
-        let call = ScriptCall {
-            script,
-            keys,
-            arguments,
-        };
-        self.run(call, DEADLINE).await
     }
 }
 

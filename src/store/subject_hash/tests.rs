@@ -34,7 +34,7 @@ fn requests_differ_in_subject_counter_cost_and_limit() {
             vec![other, check],
         ] {
             let batch = Batch::new(&checks).expect("valid");
-            let RequestPrint(first, second) = hasher.request_of(&batch);
+            let RequestFingerprint(first, second) = hasher.request_of(&batch);
             prints.insert((first, second));
         }
     }

@@ -6,11 +6,11 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Served, TOKEN, assert_refused};
+use super::{Served, TOKEN, assert_rejected};
 use crate::support::log::Log;
 
 #[tokio::test]
-async fn bodies_that_are_none_are_refused() {
+async fn malformed_bodies_are_rejected() {
     let served = Served::new("100/hour").await;
     let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
     for body in [
@@ -28,8 +28,8 @@ async fn bodies_that_are_none_are_refused() {
         &deep,
         r#"{"subject":{"user":"\ud800"}}"#,
     ] {
-        let refused = served.post("lookup", body).await;
-        let message = assert_refused(&refused, 400, "INVALID_BODY");
+        let rejected = served.post("lookup", body).await;
+        let message = assert_rejected(&rejected, 400, "INVALID_BODY");
         assert!(message.len() < 500, "{message}");
     }
 }
@@ -38,8 +38,8 @@ async fn bodies_that_are_none_are_refused() {
 async fn bodies_that_are_too_large_are_not_read() {
     let served = Served::new("100/hour").await;
     let large = json!({ "subject": { "user": "a".repeat(20_000) } });
-    assert_refused(&served.post("lookup", &large).await, 413, "BODY_TOO_LARGE");
-    // One that never ends is not waited for.
+    assert_rejected(&served.post("lookup", &large).await, 413, "BODY_TOO_LARGE");
+    // The response does not wait for the end of an endless body.
     let mut stream = TcpStream::connect(served.address).await.unwrap();
     let head = format!(
         "POST /admin/api/lookup HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\n\
@@ -57,9 +57,9 @@ async fn bodies_that_are_too_large_are_not_read() {
     writing.abort();
 }
 
-/// A form of another origin can send this without a preflight.
+/// A form of another origin can send other types without a preflight.
 #[tokio::test]
-async fn only_json_is_taken() {
+async fn only_json_is_accepted() {
     let served = Served::new("100/hour").await;
     for kind in [
         "text/plain",
@@ -72,30 +72,29 @@ async fn only_json_is_taken() {
             .header("content-type", kind)
             .body(Body::from(r#"{"until":null}"#))
             .unwrap();
-        let refused = served.client.send_request(request).await;
-        assert_refused(&refused, 415, "NOT_JSON");
+        let rejected = served.client.send_request(request).await;
+        assert_rejected(&rejected, 415, "NOT_JSON");
     }
 }
 
 #[tokio::test]
-async fn paths_and_methods_that_there_are_not() {
+async fn unknown_paths_and_methods_are_rejected() {
     let served = Served::new("100/hour").await;
     for path in ["", "nothing", "policy/", "%2e%2e/policy", "lookup/alice"] {
-        let message = assert_refused(&served.get(path).await, 404, "NOT_FOUND").into_owned();
+        let message = assert_rejected(&served.get(path).await, 404, "NOT_FOUND").into_owned();
         assert!(message.contains("api/statistics"), "{message}");
     }
-    let refused = served.get("lookup").await;
-    assert_refused(&refused, 405, "METHOD_NOT_ALLOWED");
-    assert_eq!(refused.header("allow"), Some("POST"));
-    let refused = served.post("policy", "{}").await;
-    assert_refused(&refused, 405, "METHOD_NOT_ALLOWED");
-    assert_eq!(refused.header("allow"), Some("GET, HEAD"));
+    let rejected = served.get("lookup").await;
+    assert_rejected(&rejected, 405, "METHOD_NOT_ALLOWED");
+    assert_eq!(rejected.header("allow"), Some("POST"));
+    let rejected = served.post("policy", "{}").await;
+    assert_rejected(&rejected, 405, "METHOD_NOT_ALLOWED");
+    assert_eq!(rejected.header("allow"), Some("GET, HEAD"));
 }
 
-/// Names of people are data like any other: they come back as they were, and nothing else
-/// happens to them.
+/// Names are returned unchanged, and are not interpreted.
 #[tokio::test]
-async fn hostile_names_are_names() {
+async fn hostile_names_are_returned_unchanged() {
     let served = Served::new("5/hour").await;
     for name in [
         "",
@@ -134,7 +133,7 @@ async fn hostile_names_are_names() {
 
 /// Audit events contain action and operator, and no event contains a subject.
 #[tokio::test]
-async fn changes_leave_a_trace_without_names() {
+async fn changes_are_audited_without_subjects() {
     let (log, _listening) = Log::listen();
     let served = Served::new("5/hour").await;
     let alice = json!({ "user": "alice-of-the-log" });
@@ -149,7 +148,7 @@ async fn changes_leave_a_trace_without_names() {
         .await;
     served.post("maintenance", json!({ "until": null })).await;
     served.post("reload", "{}").await;
-    // What was refused has changed nothing.
+    // A rejected change is not logged.
     served
         .post(
             "overrides",

@@ -1,4 +1,4 @@
-//! All limits off for a while.
+//! Maintenance: all limits are off until an instant.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use serde_json::json;
 use tollgate::policy::Policy;
 use tollgate::{Clock, Override, Timestamp};
 
-use super::{Served, assert_refused};
+use super::{Served, assert_rejected};
 
 #[tokio::test]
-async fn limits_go_and_come_back_by_themselves() {
+async fn limits_are_off_until_maintenance_ends() {
     let served = Served::new("1/hour").await;
     served.send("GET /", "alice").await;
     assert_eq!(served.send("GET /", "alice").await.status, 429);
@@ -27,7 +27,7 @@ async fn limits_go_and_come_back_by_themselves() {
             (200, None)
         );
     }
-    // It is not listed as an override.
+    // Maintenance is not listed as an override.
     assert_eq!(
         served.get("overrides").await.json(),
         json!({ "overrides": [] })
@@ -51,9 +51,9 @@ async fn limits_go_and_come_back_by_themselves() {
     assert_eq!(served.send("GET /", "alice").await.status, 429);
 }
 
-/// The later end counts, and an operator cannot end the maintenance of the policy.
+/// The later end applies, and an operator cannot end the maintenance of the policy.
 #[tokio::test]
-async fn the_policy_has_its_own() {
+async fn maintenance_of_the_policy_cannot_be_ended_by_an_operator() {
     let until = Timestamp::from_secs(1_735_689_600 + 600);
     let served = Served::new(
         Policy::builder()
@@ -63,8 +63,8 @@ async fn the_policy_has_its_own() {
     .await;
     let by_policy = json!({ "active": true, "until": "2025-01-01T00:10:00.000Z", "by": "policy" });
     assert_eq!(served.get("maintenance").await.json(), by_policy);
-    let refused = served.post("maintenance", json!({ "until": null })).await;
-    let message = assert_refused(&refused, 409, "CONFLICT");
+    let rejected = served.post("maintenance", json!({ "until": null })).await;
+    let message = assert_rejected(&rejected, 409, "CONFLICT");
     assert!(message.contains("maintenance.disabled_until"), "{message}");
     let later = json!({ "until": "2025-01-01T00:20:00Z" });
     let answer = served.post("maintenance", later).await.json();
@@ -72,7 +72,7 @@ async fn the_policy_has_its_own() {
 }
 
 #[tokio::test]
-async fn it_has_to_be_said_until_when() {
+async fn maintenance_requires_an_end_in_the_future() {
     let served = Served::new("1/hour").await;
     for (body, status, code) in [
         (r"{}", 400, "INVALID_BODY"),
@@ -80,13 +80,13 @@ async fn it_has_to_be_said_until_when() {
         (r#"{"until":"2024-12-31T23:59:59Z"}"#, 422, "INVALID_VALUE"),
         (r#"{"until":"2025-01-01T00:00:00Z"}"#, 422, "INVALID_VALUE"),
     ] {
-        assert_refused(&served.post("maintenance", body).await, status, code);
+        assert_rejected(&served.post("maintenance", body).await, status, code);
     }
 }
 
-/// It is stored with the overrides, and must not be listed as one.
+/// Maintenance is stored with the overrides, and is not listed as one.
 #[tokio::test]
-async fn a_rule_called_maintenance_is_another_matter() {
+async fn a_rule_called_maintenance_is_independent_of_maintenance() {
     let policy = Policy::builder().rule("maintenance", "1/hour");
     let served = Served::new(policy).await;
     let set = Override::new([("user", "alice")], "maintenance", "3/hour").unwrap();
@@ -113,15 +113,15 @@ async fn a_rule_called_maintenance_is_another_matter() {
     );
 }
 
-/// Maintenance cannot be set as an override, and has audit events of its own.
+/// Maintenance cannot be set or removed as an override.
 #[tokio::test]
-async fn it_cannot_be_thrown_by_what_looks_like_an_override() {
+async fn maintenance_cannot_be_changed_through_overrides() {
     let served = Served::new(Policy::builder().rule("maintenance", "1/hour")).await;
     let reserved = json!({ "@tollgate": "maintenance" });
     let new = json!({ "subject": reserved, "rule": "maintenance", "limit": "unlimited",
         "until": "2025-01-01T01:00:00Z" });
-    let refused = served.post("overrides", &new).await;
-    let message = assert_refused(&refused, 422, "INVALID_VALUE");
+    let rejected = served.post("overrides", &new).await;
+    let message = assert_rejected(&rejected, 422, "INVALID_VALUE");
     assert!(message.contains("use maintenance"), "{message}");
     assert_eq!(served.limits.maintenance_until(), None);
 

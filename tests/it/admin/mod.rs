@@ -1,13 +1,15 @@
 //! The status endpoint and the admin API, over real sockets.
 
-mod door;
-mod drawn;
+mod authentication;
+mod dashboard;
 mod hostile;
 mod lookup;
 mod maintenance;
 mod overrides;
 mod page;
 mod policy;
+mod rendering;
+mod roles;
 mod same_json;
 mod status;
 
@@ -26,8 +28,8 @@ use crate::support::sockets::{Client, Version, serve};
 
 const TOKEN: &str = "the-token-of-these-tests";
 
-/// A service with limits, a status endpoint and an admin router, on a clock that stands still.
-/// Its callers are known by `x-user`, `x-tier` and `x-tenant`.
+/// A service with limits, a status endpoint and an admin router, on a manual clock. Callers are
+/// identified by `x-user`, `x-tier` and `x-tenant`.
 struct Served {
     client: Client,
     address: SocketAddr,
@@ -42,7 +44,7 @@ impl Served {
     }
 
     async fn of(limits: RateLimitLayer, clock: ManualClock) -> Self {
-        let admin = Admin::new(&limits).token(TOKEN);
+        let admin = Admin::new(&limits).shared_token(TOKEN);
         let admin = admin.actor_with(|head| head.header("x-operator").map(str::to_owned));
         Self::with(limits.clone(), clock, Status::new(&limits), admin).await
     }
@@ -78,17 +80,22 @@ impl Served {
         answer.json()
     }
 
-    /// What an operator gets.
+    /// Sends a GET request of an operator to the admin API.
     async fn get(&self, path: &str) -> Answer {
         let token = format!("Bearer {TOKEN}");
         let line = format!("GET /admin/api/{path}");
         self.client.send(&line, &[("authorization", &token)]).await
     }
 
-    /// What an operator is answered who sends this.
+    /// Sends a POST request of an operator to the admin API.
     async fn post(&self, path: &str, body: impl ToString) -> Answer {
+        self.post_with(TOKEN, path, body).await
+    }
+
+    /// Sends a body to the admin API with a token.
+    async fn post_with(&self, token: &str, path: &str, body: impl ToString) -> Answer {
         let request = Request::post(format!("/admin/api/{path}"))
-            .header("authorization", format!("Bearer {TOKEN}"))
+            .header("authorization", format!("Bearer {token}"))
             .header("content-type", "application/json")
             .header("x-operator", "olivia")
             .body(Body::from(body.to_string()))
@@ -96,7 +103,7 @@ impl Served {
         self.client.send_request(request).await
     }
 
-    /// What is known of a user.
+    /// Returns the look-up of a user.
     async fn look_up(&self, user: &str) -> Value {
         let answer = self.post("lookup", json!({ "subject": { "user": user } }));
         let answer = answer.await;
@@ -105,17 +112,17 @@ impl Served {
     }
 }
 
-/// The one limit of this name.
+/// Returns the limit with this policy name, which must be unique.
 fn limit<'a>(of: &'a Value, policy: &str) -> &'a Value {
     let limits = of["limits"].as_array().unwrap();
     let mut found = limits.iter().filter(|limit| limit["policy"] == policy);
     let limit = found.next().unwrap_or_else(|| panic!("{policy} in {of}"));
-    assert!(found.next().is_none(), "{policy} is there twice");
+    assert!(found.next().is_none(), "{policy} is listed twice");
     limit
 }
 
-/// Asserts that a response is an error with this status and code.
-fn assert_refused<'a>(answer: &'a Answer, status: u16, code: &str) -> std::borrow::Cow<'a, str> {
+/// Asserts that a response is an error with this status and code. Returns its message.
+fn assert_rejected<'a>(answer: &'a Answer, status: u16, code: &str) -> std::borrow::Cow<'a, str> {
     assert_eq!(answer.status, status, "{}", answer.body);
     let error = &answer.json()["error"];
     assert_eq!(error["code"], code, "{}", answer.body);

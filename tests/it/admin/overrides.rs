@@ -1,11 +1,11 @@
-//! Limits that operators set.
+//! Overrides that operators set.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate::policy::{Policy, Rule};
 
-use super::{Served, assert_refused, limit};
+use super::{Served, assert_rejected, limit};
 
 async fn served() -> Served {
     let login = Rule::new("3/hour").name("login").per(["ip"]);
@@ -20,7 +20,7 @@ async fn listed(served: &Served) -> Value {
 }
 
 #[tokio::test]
-async fn the_next_request_obeys() {
+async fn an_override_applies_to_the_next_request() {
     let served = served().await;
     for _ in 0..5 {
         served.send("GET /", "alice").await;
@@ -49,7 +49,7 @@ async fn the_next_request_obeys() {
     assert_eq!(alice["overrides"], json!([expected]));
     assert_eq!(served.look_up("bob").await["overrides"], json!([]));
 
-    // It ends by itself.
+    // The override expires.
     served.clock.advance(Duration::from_mins(30));
     assert_eq!(listed(&served).await, json!([]));
     assert_eq!(served.send("GET /", "alice").await.status, 429);
@@ -61,8 +61,8 @@ async fn a_caller_is_blocked_and_unblocked() {
     let block = json!({ "subject": { "ip": "127.0.0.1" }, "rule": "login", "limit": "blocked" });
     assert_eq!(served.post("overrides", &block).await.status, 200);
     assert_eq!(served.client.send("POST /login", &[]).await.status, 429);
-    let whom = json!({ "subject": { "ip": "127.0.0.1" } });
-    let found = served.post("lookup", &whom).await.json();
+    let caller = json!({ "subject": { "ip": "127.0.0.1" } });
+    let found = served.post("lookup", &caller).await.json();
     assert_eq!(found["blocked"], true);
     let because = "An override blocks all requests (ip:login:blocked). No wait helps.";
     assert_eq!(found["because"], json!([because]));
@@ -76,7 +76,7 @@ async fn a_caller_is_blocked_and_unblocked() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_set_is_refused_with_what_can() {
+async fn rejections_name_the_allowed_values() {
     let served = served().await;
     let alice = json!({ "user": "alice" });
     for (new, expected) in [
@@ -110,9 +110,68 @@ async fn what_cannot_be_set_is_refused_with_what_can() {
             "in the future",
         ),
     ] {
-        let refused = served.post("overrides", &new).await;
-        let message = assert_refused(&refused, 422, "INVALID_VALUE");
+        let rejected = served.post("overrides", &new).await;
+        let message = assert_rejected(&rejected, 422, "INVALID_VALUE");
         assert!(message.contains(expected), "{new}: {message}");
     }
     assert_eq!(listed(&served).await, json!([]));
+}
+
+/// Without the end, responses had no `Retry-After`, and clients gave up.
+#[tokio::test]
+async fn block_with_an_end_is_answered_with_that_end_everywhere() {
+    const END: &str = "2025-01-01T00:30:00.000Z";
+    let served = served().await;
+    // Half an hour after the start of the clock, which the end of the override follows.
+    served.clock.step_wall_forward(Duration::from_mins(10));
+    let block = json!({
+        "subject": { "user": "alice" }, "rule": "global", "limit": "blocked", "until": END,
+    });
+    assert_eq!(served.post("overrides", &block).await.status, 200);
+
+    let denied = served.send("GET /", "alice").await;
+    assert_eq!(denied.status, 429);
+    assert_eq!(denied.number("retry-after"), 1_200);
+    assert_eq!(denied.number("x-ratelimit-reset"), 1_735_691_400);
+    assert_eq!(denied.number("x-ratelimit-limit"), 0);
+    let body = &denied.json()["error"];
+    let message = "Requests of this kind are blocked. Please try again in 20 minutes.";
+    assert_eq!(body["message"], message);
+    assert_eq!(body["details"]["retry_after"], 1_200);
+    assert_eq!(body["details"]["reset_at"], END);
+
+    let found = served.look_up("alice").await;
+    let because = "An override blocks all requests (user:global:blocked). The next request is \
+                   admitted in 20 minutes.";
+    assert_eq!(found["because"], json!([because]));
+    let blocked = limit(&found, "user:global:blocked");
+    assert_eq!(
+        (&blocked["retry_after"], &blocked["reset_at"]),
+        (&json!(1_200), &json!(END))
+    );
+    let status = served.status("alice").await;
+    let blocked = limit(&status, "user:global:blocked");
+    assert_eq!(
+        (&blocked["retry_after"], &blocked["reset_at"]),
+        (&json!(1_200), &json!(END))
+    );
+
+    // After the wait of `Retry-After`, and not earlier, the next request is admitted.
+    served.clock.advance(Duration::from_millis(1_199_999));
+    assert_eq!(served.send("GET /", "alice").await.number("retry-after"), 1);
+    served.clock.advance(Duration::from_millis(1));
+    assert_eq!(served.send("GET /", "alice").await.status, 200);
+}
+
+#[tokio::test]
+async fn block_without_an_end_has_no_retry_after() {
+    let served = served().await;
+    let block = json!({ "subject": { "user": "alice" }, "rule": "global", "limit": "blocked" });
+    assert_eq!(served.post("overrides", &block).await.status, 200);
+    let denied = served.send("GET /", "alice").await;
+    assert_eq!((denied.status, denied.header("retry-after")), (429, None));
+    assert_eq!(denied.header("x-ratelimit-reset"), None);
+    let message = &denied.json()["error"]["message"];
+    let expected = "Requests of this kind are blocked. Trying again cannot help.";
+    assert_eq!(message, expected);
 }

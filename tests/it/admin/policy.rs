@@ -1,9 +1,12 @@
 //! The current policy and its reload.
 
 use serde_json::json;
+use tollgate::headers::HeaderSet;
+use tollgate::identity::ApiKey;
 use tollgate::policy::{Policy, Rule, Tiers};
 
-use super::{Served, assert_refused};
+use super::{Served, assert_rejected};
+use crate::support::http::layer;
 
 #[tokio::test]
 async fn the_policy_is_returned_as_compiled() {
@@ -36,9 +39,24 @@ async fn the_policy_is_returned_as_compiled() {
         response["policy"]["exempt"]["routes"],
         json!(["GET /health"])
     );
-    // How many there are, and not who.
+    // The number of exempt subjects, without their names.
     assert_eq!(response["policy"]["exempt"]["subjects"], 1);
     assert!(!answer.body.contains("secret-agent"));
+}
+
+#[tokio::test]
+async fn settings_beside_the_policy_are_returned() {
+    let (builder, clock) = layer(Policy::builder().everyone("100/hour").warn_at(0.75));
+    let key = ApiKey::known("x-api-key", ["a-secret-key"]).unwrap();
+    let builder = builder.headers(HeaderSet::Both).identify(key);
+    let served = Served::of(builder.build().unwrap(), clock).await;
+    let answer = served.get("policy").await;
+    let expected = json!({
+        "warn_at": 0.75, "headers": "both", "reset": "unix-seconds",
+        "identity": ["closure", "API key in `x-api-key`"], "on_invalid_credentials": "anonymous",
+    });
+    assert_eq!(answer.json()["settings"], expected);
+    assert!(!answer.body.contains("a-secret-key"));
 }
 
 #[tokio::test]
@@ -53,9 +71,9 @@ async fn a_reload_and_a_failed_reload_are_returned() {
     );
     assert!(status["problem"].as_str().unwrap().contains("blocked"));
 
-    // It came from no file.
-    let refused = served.post("reload", "{}").await;
-    let message = assert_refused(&refused, 422, "POLICY_NOT_RELOADED");
+    // This policy was not read from a file.
+    let rejected = served.post("reload", "{}").await;
+    let message = assert_rejected(&rejected, 422, "POLICY_NOT_RELOADED");
     assert!(message.contains("was not read from a file"), "{message}");
 }
 
@@ -79,8 +97,8 @@ async fn a_file_is_read_again() {
     assert_eq!((answer.status, &answer.json()["version"]), (200, &json!(2)));
     assert_eq!(limit().await, 7);
     std::fs::write(&path, "[global]\nanonymous = '7/eon'\n").unwrap();
-    let refused = served.post("reload", "{}").await;
-    let message = assert_refused(&refused, 422, "POLICY_NOT_RELOADED");
+    let rejected = served.post("reload", "{}").await;
+    let message = assert_rejected(&rejected, 422, "POLICY_NOT_RELOADED");
     assert!(message.contains("7/eon"), "{message}");
     assert_eq!(limit().await, 7);
     let status = served.get("policy").await.json()["status"].take();

@@ -37,7 +37,7 @@ routes = ["GET /health"]
 subjects = { user = ["root"], tenant = ["ourselves"] }
 "#;
 
-/// Runs a command of the program, and removes what only describes the run.
+/// Runs a command of the program. Removes fields that only describe the run.
 fn run(arguments: &[&str]) -> Value {
     let output = program::run("same-json", POLICY, arguments);
     assert!(output.status.success(), "{output:?}");
@@ -61,10 +61,10 @@ async fn program_and_admin_api_have_the_same_json() {
         run(&["check", "limits.toml", "--format", "json"])
     );
 
-    let whom = json!({
+    let caller = json!({
         "subject": { "user": "alice" }, "tier": "team", "request": "GET /v1/secrets/42",
     });
-    let found = served.post("lookup", &whom).await.json();
+    let found = served.post("lookup", &caller).await.json();
     let mut explanation = found["explanation"].clone();
     let at = explanation["at"].as_str().unwrap().to_owned();
     explanation.as_object_mut().unwrap().remove("text");

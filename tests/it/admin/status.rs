@@ -60,7 +60,7 @@ async fn every_limit_of_the_caller_is_returned_and_nothing_is_charged() {
             "timestamp": "2025-01-01T00:00:00.000Z",
         })
     );
-    // It was true: a second earlier there is no room, then there is.
+    // The reset is exact: one second earlier the request is denied.
     served.clock.advance(Duration::from_secs(59));
     assert_eq!(served.send("POST /login", "alice").await.status, 429);
     served.clock.advance(Duration::from_secs(1));
@@ -68,7 +68,7 @@ async fn every_limit_of_the_caller_is_returned_and_nothing_is_charged() {
 }
 
 #[tokio::test]
-async fn callers_are_found_as_the_layer_finds_them() {
+async fn callers_are_identified_as_in_the_layer() {
     let served = Served::new(policy()).await;
     let line = "GET /v1/rate-limits/status";
     let of_team = [("x-user", "ada"), ("x-tier", "team"), ("x-tenant", "acme")];
@@ -102,7 +102,7 @@ async fn overrides_are_returned() {
     }
     let status = served.status("alice").await;
     assert_eq!(limit(&status, "user:global:1h")["limit"], 5);
-    // There is nothing to wait for.
+    // A blocked limit has no reset.
     let blocked = status["limits"].as_array().unwrap().iter();
     let blocked: Vec<_> = blocked.filter(|limit| limit["limit"] == 0).collect();
     let expected = json!({ "policy": "user:login:blocked", "limit": 0, "used": 0, "remaining": 0 });
@@ -125,13 +125,13 @@ async fn an_exempt_caller_gets_the_reason() {
     assert_eq!(served.status("alice").await["exempt"], json!(null));
 }
 
-/// Its own limit is per caller, has the usual error body, and counts as no violation.
+/// The quota of the endpoint is per caller. Its denials have the usual error body.
 #[tokio::test]
-async fn asking_is_limited_itself() {
+async fn status_requests_are_limited() {
     let (builder, clock) = layer(policy());
     let limits = builder.build().unwrap();
     let status = Status::new(&limits).path("/my/limits").quota("2/minute");
-    let admin = Admin::new(&limits).token(TOKEN);
+    let admin = Admin::new(&limits).shared_token(TOKEN);
     let served = Served::with(limits, clock, status, admin).await;
     for expected in [200, 200, 429] {
         assert_eq!(
@@ -152,7 +152,7 @@ async fn asking_is_limited_itself() {
 }
 
 #[test]
-fn settings_that_cannot_be_used_are_refused_at_once() {
+fn invalid_settings_are_reported_together() {
     let limits = layer("1/hour").0.build().unwrap();
     for path in ["", "limits", "/{id}", "/a b", "/*rest", "/:old", "/a?b"] {
         let status = Status::new(&limits).path(path).router::<()>();
@@ -170,7 +170,7 @@ fn settings_that_cannot_be_used_are_refused_at_once() {
 /// While the store is unavailable, the limits are those of the local fallback. A status request also
 /// detects that the store is back.
 #[tokio::test]
-async fn without_the_store_it_is_the_share_of_this_process() {
+async fn status_has_the_local_share_while_the_store_is_unavailable() {
     let store = ScriptedStore::default();
     let (builder, clock) = layer(Policy::builder().everyone("100/hour").local_share(0.1));
     let served = Served::of(builder.store(store.clone()).build().unwrap(), clock).await;

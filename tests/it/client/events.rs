@@ -48,13 +48,12 @@ async fn waits_retries_and_giving_up_are_logged() {
     ] {
         assert!(lines[0].contains(part), "{}", lines[0]);
     }
-    // Paths and queries may hold secrets.
+    // Paths and queries may contain secrets.
     assert!(!log.text().contains("items") && !log.text().contains("hidden"));
 }
 
-/// A request without a wait logs nothing.
 #[tokio::test]
-async fn who_has_plenty_is_quiet() {
+async fn request_that_does_not_wait_logs_nothing() {
     let (log, _listening) = Log::listen();
     let clock = ManualClock::new();
     let layer = pace(&clock).build().unwrap();

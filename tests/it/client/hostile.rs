@@ -9,31 +9,31 @@ use tollgate::{Clock, ManualClock};
 use super::{Body, Server, get, limit_headers, pace, send_in_steps};
 use crate::headers::config;
 
-const MOST: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 
 const STEP: Duration = Duration::from_millis(500);
 
-/// How long each of four requests is held back: never longer than agreed.
-async fn stays_bounded(server: impl Fn(&ManualClock) -> Server) -> Vec<Duration> {
+/// Sends four requests, and asserts that none waits longer than [`MAX_WAIT`]. Returns their waits.
+async fn assert_waits_bounded(server: impl Fn(&ManualClock) -> Server) -> Vec<Duration> {
     let clock = ManualClock::new();
     let server = server(&clock);
-    let layer = pace(&clock).max_wait(MOST).build().unwrap();
+    let layer = pace(&clock).max_wait(MAX_WAIT).build().unwrap();
     let mut waits = Vec::new();
     for _ in 0..4 {
-        let began = clock.now();
+        let started = clock.now();
         send_in_steps(STEP, &layer, &server, get(), &clock).await;
-        let wait = clock.now().duration_since(began);
-        // Each sleep may end a step late, and there are at most four.
-        assert!(wait <= MOST + STEP * 4, "{wait:?}");
+        let wait = clock.now().duration_since(started);
+        // Each sleep may end one step late, and there are at most four.
+        assert!(wait <= MAX_WAIT + STEP * 4, "{wait:?}");
         waits.push(wait);
     }
     waits
 }
 
 #[tokio::test]
-async fn no_lie_holds_a_request_longer_than_agreed() {
+async fn no_malformed_limit_delays_a_request_beyond_max_wait() {
     let year_9999 = "253402300799";
-    let lies: &[&[(&str, &str)]] = &[
+    let malformed: &[&[(&str, &str)]] = &[
         &limit_headers("100", "0", year_9999),
         &limit_headers("100", "0", "253402300799000"),
         &limit_headers("100", "0", "Fri, 31 Dec 9999 23:59:59 GMT"),
@@ -60,43 +60,48 @@ async fn no_lie_holds_a_request_longer_than_agreed() {
         &[("retry-after", "-1")],
         &[("retry-after", "NaN")],
     ];
-    for lie in lies {
+    for headers in malformed {
         for status in [200, 403, 429, 503] {
-            stays_bounded(|clock| {
-                (0..100).fold(Server::new(clock), |server, _| server.then(status, lie))
+            assert_waits_bounded(|clock| {
+                (0..100).fold(Server::new(clock), |server, _| server.then(status, headers))
             })
             .await;
         }
     }
 }
 
-/// A block without meaning ends with a served request.
+/// A block far in the future ends with a served request.
 #[tokio::test]
-async fn a_lie_is_forgotten() {
+async fn a_long_block_ends_with_a_served_request() {
     let forever: &[_] = &[("retry-after", "9999999")];
-    let waits = stays_bounded(|clock| Server::new(clock).then(429, forever)).await;
-    assert_eq!(waits[0], Duration::ZERO, "it was returned at once");
-    assert!(waits[1] >= MOST, "the server had requested it");
+    let waits = assert_waits_bounded(|clock| Server::new(clock).then(429, forever)).await;
+    assert_eq!(
+        waits[0],
+        Duration::ZERO,
+        "the response was not returned at once"
+    );
+    assert!(waits[1] >= MAX_WAIT, "the second request did not wait");
     assert_eq!(waits[2..], [Duration::ZERO; 2]);
 }
 
-/// A reset in the year 9999 delayed all later requests, also after the server had sent right limits.
+/// Bug: a reset in the year 9999 delayed all later requests, also after the server had sent right limits.
 #[tokio::test]
 async fn a_far_reset_delays_no_later_request() {
     let far = limit_headers("100", "0", "253402300799");
     let near = limit_headers("1000", "400", "60");
-    let waits = stays_bounded(|clock| Server::new(clock).then(200, &far).then(200, &near)).await;
-    assert!(waits[1] >= MOST, "the server had requested it");
+    let waits =
+        assert_waits_bounded(|clock| Server::new(clock).then(200, &far).then(200, &near)).await;
+    assert!(waits[1] >= MAX_WAIT, "the second request did not wait");
     assert!(waits[2] < Duration::from_secs(5), "{waits:?}");
 }
 
-/// A limit that goes up and down, and answers that contradict each other.
+/// Limits that go up and down, and responses that contradict each other.
 #[tokio::test]
-async fn absurd_numbers_delay_no_request_for_long() {
+async fn contradictory_limits_delay_no_request_beyond_max_wait() {
     let numbers = ["0", "1", "9", "10", "1000000", "18446744073709551615"];
     for limit in numbers {
         for remaining in numbers {
-            stays_bounded(|clock| {
+            assert_waits_bounded(|clock| {
                 Server::new(clock)
                     .then(200, &limit_headers(limit, remaining, "60"))
                     .then(200, &limit_headers(remaining, limit, "3"))
@@ -157,6 +162,6 @@ proptest! {
             server
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(stays_bounded(server));
+        runtime.block_on(assert_waits_bounded(server));
     }
 }

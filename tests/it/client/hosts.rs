@@ -1,4 +1,4 @@
-//! Each host by itself, and not too many of them.
+//! Limits are kept per host, for a bounded number of hosts.
 
 use std::sync::Arc;
 use std::thread;
@@ -16,8 +16,8 @@ async fn the_last_known_limits_can_be_read() {
     assert_eq!(layer.limits("api.test"), None);
     send(&layer, &server, get(), &clock).await;
     let limits = layer.limits("API.test").unwrap();
-    assert_eq!((limits.limit(), limits.remaining()), (Some(100), Some(99)));
-    // Clones share it, and an answer without a word changes nothing.
+    assert_eq!((limits.limit, limits.remaining), (Some(100), Some(99)));
+    // Clones share the limits, and a response without limits changes nothing.
     send(&layer, &server, get(), &clock).await;
     assert_eq!(layer.clone().limits("api.test"), Some(limits));
     assert_eq!(layer.limits("other.test"), None);
@@ -25,7 +25,7 @@ async fn the_last_known_limits_can_be_read() {
 }
 
 #[tokio::test]
-async fn keys_tell_limits_of_one_host_apart() {
+async fn keys_separate_limits_of_one_host() {
     let clock = ManualClock::new();
     let layer = pace(&clock)
         .key_with(|head| head.path().starts_with("/search").then(|| "search".into()))
@@ -48,13 +48,10 @@ async fn keys_tell_limits_of_one_host_apart() {
         &clock,
     )
     .await;
-    assert!(
-        server.arrivals()[1] < 1e-9,
-        "the search is exhausted, the rest is not"
-    );
+    assert!(server.arrivals()[1] < 1e-9, "only `search` is exhausted");
     let search = layer.limits_of_key("api.test", "search").unwrap();
-    assert_eq!(search.remaining(), Some(0));
-    assert_eq!(layer.limits("api.test").unwrap().remaining(), Some(900));
+    assert_eq!(search.remaining, Some(0));
+    assert_eq!(layer.limits("api.test").unwrap().remaining, Some(900));
     send(
         &layer,
         &server,
@@ -65,7 +62,7 @@ async fn keys_tell_limits_of_one_host_apart() {
     assert!(server.arrivals()[2] >= 60.0);
 }
 
-/// A panic of the closure is reported by the hook; the request continues.
+/// If the closure panics, the panic hook reports it and the request continues without a key.
 #[tokio::test]
 async fn a_key_that_panics_is_none() {
     let clock = ManualClock::new();
@@ -77,7 +74,7 @@ async fn a_key_that_panics_is_none() {
 }
 
 #[tokio::test]
-async fn a_list_of_links_fills_no_memory() {
+async fn number_of_known_hosts_is_bounded() {
     let clock = ManualClock::new();
     let layer = pace(&clock).max_hosts(100).build().unwrap();
     for number in 0..10_000 {
@@ -89,9 +86,9 @@ async fn a_list_of_links_fills_no_memory() {
     assert!(layer.known_hosts() >= 50);
 }
 
-/// Threads that all talk to the same few hosts at once.
+/// Several threads send requests to the same few hosts.
 #[test]
-fn many_threads_share_what_is_known() {
+fn threads_share_known_limits() {
     let clock = ManualClock::new();
     let layer = Arc::new(pace(&clock).max_hosts(4).build().unwrap());
     thread::scope(|scope| {
@@ -113,20 +110,20 @@ fn many_threads_share_what_is_known() {
     assert!(layer.known_hosts() <= 4);
     for number in 0..4 {
         if let Some(limits) = layer.limits(&format!("host-{number}.test")) {
-            assert_eq!(limits.remaining(), Some(999));
+            assert_eq!(limits.remaining, Some(999));
         }
     }
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused_all_at_once() {
-    let problems = PaceLayer::builder()
+fn all_invalid_settings_are_reported_together() {
+    let errors = PaceLayer::builder()
         .retry_budget(-0.1)
         .slow_below(f64::NAN)
         .max_hosts(0)
         .build()
         .unwrap_err();
-    let fields: Vec<&str> = problems
+    let fields: Vec<&str> = errors
         .iter()
         .map(tollgate::ValidationError::field)
         .collect();

@@ -1,9 +1,11 @@
-//! The layer for outbound requests: alone, on a clock that stands still, and over sockets.
+//! The layer for outbound requests: alone on a manual clock, and over sockets.
 
-mod crowd;
+mod denial_errors;
 mod events;
 mod hostile;
 mod hosts;
+mod low_limits;
+mod many_clients;
 mod pacing;
 mod readiness;
 mod retries;
@@ -27,8 +29,8 @@ use tower::{Layer, Service, ServiceExt};
 
 type Body = Full<Bytes>;
 
-/// A server without a network: answers with what it was given, in order, then with 200; and
-/// remembers what came, and when.
+/// A server without a network. It responds with the given responses in order, then with 200. It records
+/// the arrival of each request.
 #[derive(Clone)]
 struct Server {
     clock: ManualClock,
@@ -55,7 +57,7 @@ impl Server {
         self
     }
 
-    /// When requests came, in seconds from when the clock was made.
+    /// Returns the arrivals of requests, in seconds since the start of the clock.
     fn arrivals(&self) -> Vec<f64> {
         let start = ManualClock::new().now();
         let arrivals = self.arrivals.lock().unwrap();
@@ -82,7 +84,7 @@ impl<B> Service<Request<B>> for Server {
     }
 }
 
-/// A layer on a clock that stands still, whose chance is the same every time.
+/// Returns a builder of a layer with a manual clock and a fixed seed.
 fn pace(clock: &ManualClock) -> PaceLayerBuilder {
     PaceLayer::builder().clock(clock.clone()).seed(1)
 }
@@ -97,7 +99,7 @@ fn get() -> Request<Body> {
     request("GET http://api.test/")
 }
 
-/// Sends a request, and moves the clock while it waits.
+/// Sends a request, and advances the clock while it waits.
 async fn send<S, B>(layer: &PaceLayer, server: &S, request: Request<B>, clock: &ManualClock) -> u16
 where
     S: Service<Request<B>, Response = Response<Body>, Error = Infallible> + Clone,
@@ -106,7 +108,7 @@ where
     send_in_steps(Duration::from_millis(10), layer, server, request, clock).await
 }
 
-/// Like `send`, with larger steps of the clock. Gives up after an hour.
+/// Like `send`, with this step of the clock. Fails after an hour.
 async fn send_in_steps<S, B>(
     step: Duration,
     layer: &PaceLayer,
@@ -120,20 +122,26 @@ where
 {
     let response = layer.layer(server.clone()).oneshot(request);
     tokio::pin!(response);
-    let began = clock.now();
+    let started = clock.now();
     loop {
         if let Some(response) = (&mut response).now_or_never() {
             return response.unwrap().status().as_u16();
         }
-        assert!(clock.sleeping() >= 1, "it waits, and not for the clock");
+        assert!(
+            clock.sleeping() >= 1,
+            "the request waits for something else than the clock"
+        );
         clock.advance(step);
-        let waited = clock.now().duration_since(began);
-        assert!(waited < Duration::from_hours(1), "it waits for ever");
+        let waited = clock.now().duration_since(started);
+        assert!(
+            waited < Duration::from_hours(1),
+            "the request waits for ever"
+        );
     }
 }
 
-/// Moves the clock whenever all of these are waiting for it, until they are done. What they do
-/// over sockets in between takes no time by it.
+/// Advances the clock whenever all tasks wait for it, until they are done. Work over sockets takes no
+/// time on this clock.
 async fn finish<T>(clock: &ManualClock, step: Duration, tasks: Vec<JoinHandle<T>>) -> Vec<T> {
     loop {
         let busy = tasks.iter().filter(|task| !task.is_finished()).count();
@@ -149,7 +157,7 @@ async fn finish<T>(clock: &ManualClock, step: Duration, tasks: Vec<JoinHandle<T>
     results.into_iter().map(Result::unwrap).collect()
 }
 
-/// A legacy set.
+/// Returns a set of legacy headers.
 fn limit_headers<'a>(
     limit: &'a str,
     remaining: &'a str,

@@ -30,7 +30,7 @@ async fn requests_do_not_wait_while_enough_remains() {
         ("20", "10", "60"),
         ("5", "4", "60"),
         ("5", "2", "60"),
-        // The reset is over.
+        // The reset is in the past.
         ("1000", "0", "0"),
         ("1000", "0", "1735689599"),
     ] {
@@ -98,7 +98,7 @@ async fn the_latest_limits_count() {
 }
 
 #[tokio::test]
-async fn slow_below_sets_the_share_that_is_left_to_others() {
+async fn slow_below_sets_the_share_at_which_pacing_begins() {
     let clock = ManualClock::new();
     let server = Server::new(&clock).then(200, &limit_headers("1000", "400", "60"));
     let layer = pace(&clock).slow_below(0.5).build().unwrap();
@@ -109,7 +109,7 @@ async fn slow_below_sets_the_share_that_is_left_to_others() {
     assert!((60.0..=70.1).contains(&wait), "{wait}");
 }
 
-/// Requests that wait for one reset are spread over a quarter of the time that they waited.
+/// Requests that wait for one reset are spread over a quarter of their wait.
 #[tokio::test]
 async fn requests_that_wait_for_one_reset_are_spread() {
     let clock = ManualClock::new();
@@ -127,8 +127,8 @@ async fn requests_that_wait_for_one_reset_are_spread() {
     assert!(arrivals[20] - arrivals[1] > 4.0, "{arrivals:?}");
 }
 
-/// Stripe sends its limits only with denials and without a reset. After one denial, each request was
-/// delayed for ten seconds.
+/// Stripe sends its limits only with denials and without a reset. Bug: after one denial, each request
+/// was delayed for ten seconds.
 #[tokio::test]
 async fn limits_without_a_reset_end_with_a_served_request() {
     let clock = ManualClock::new();
@@ -145,9 +145,9 @@ async fn limits_without_a_reset_end_with_a_served_request() {
     assert_eq!(arrivals.len(), 21);
     assert!((1.0..=1.3).contains(&arrivals[1]), "{arrivals:?}");
     assert!(arrivals[20] - arrivals[1] < 1e-9, "{arrivals:?}");
-    // The latest limits can still be read.
+    // The latest limits are still readable.
     let limits = layer.limits("api.test").unwrap();
-    assert_eq!(limits.policy(), Some("global-rate"));
+    assert_eq!(limits.policy.as_deref(), Some("global-rate"));
 }
 
 #[tokio::test]
@@ -158,9 +158,9 @@ async fn limits_without_a_reset_expire() {
     let layer = pace(&clock).build().unwrap();
     send(&layer, &server, get(), &clock).await;
     clock.advance(Duration::from_secs(10));
-    let began = clock.now();
+    let started = clock.now();
     for _ in 0..5 {
         send(&layer, &server, get(), &clock).await;
     }
-    assert_eq!(clock.now(), began);
+    assert_eq!(clock.now(), started);
 }

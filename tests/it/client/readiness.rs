@@ -1,4 +1,4 @@
-//! The contract of tower: what is called has been polled ready, also the second time.
+//! The contract of tower: a service is polled ready before each call, also before a retry.
 
 use std::time::Duration;
 
@@ -42,14 +42,17 @@ async fn waits_until_the_inner_service_is_ready_and_again_before_a_retry() {
     }
     clock.advance(Duration::from_secs(10));
     tokio::task::yield_now().await;
-    assert!(!sent.is_finished(), "nothing was allowed");
+    assert!(
+        !sent.is_finished(),
+        "the retry was sent before the service was ready"
+    );
     handle.allow(1);
     let (_, respond) = handle.next_request().await.unwrap();
     respond.send_response(response(200));
     assert_eq!(sent.await.unwrap().unwrap().status(), 200);
 }
 
-/// A request that waits does not take up the room of others.
+/// A request that waits does not occupy the capacity of the inner service.
 #[tokio::test]
 async fn readiness_is_released_while_a_request_waits() {
     let clock = ManualClock::new();
@@ -67,9 +70,12 @@ async fn readiness_is_released_while_a_request_waits() {
     while clock.sleeping() == 0 {
         tokio::task::yield_now().await;
     }
-    let elsewhere = Request::get("http://other.test/").body(()).unwrap();
-    assert!(service.poll_ready().is_ready(), "the room is free");
-    let other = tokio::spawn(service.call(elsewhere));
+    let to_other_host = Request::get("http://other.test/").body(()).unwrap();
+    assert!(
+        service.poll_ready().is_ready(),
+        "the capacity is not released"
+    );
+    let other = tokio::spawn(service.call(to_other_host));
     let (request, respond) = handle.next_request().await.unwrap();
     assert_eq!(request.uri().host(), Some("other.test"));
     respond.send_response(response(200));
@@ -83,7 +89,7 @@ async fn readiness_is_released_while_a_request_waits() {
 }
 
 #[tokio::test]
-async fn errors_of_the_inner_service_stay_what_they_were() {
+async fn errors_of_the_inner_service_are_unchanged() {
     let clock = ManualClock::new();
     let (mut service, mut handle) = spawn(pace(&clock).build().unwrap());
     handle.allow(1);

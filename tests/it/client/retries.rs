@@ -1,4 +1,4 @@
-//! Sent again, when it may be, and not too often.
+//! Which requests are retried, when, and how often.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use super::{Body, Server, get, pace, request, send};
 
 const WAIT: &[(&str, &str)] = &[("retry-after", "7")];
 
-fn setting() -> (ManualClock, PaceLayer) {
+fn clock_and_layer() -> (ManualClock, PaceLayer) {
     let clock = ManualClock::new();
     let layer = pace(&clock).build().unwrap();
     (clock, layer)
 }
 
-/// The status that the caller sees, and when requests came.
+/// Sends a request. Returns the status that the caller gets, and the arrivals at the server.
 async fn outcome(answers: &[(u16, &[(&str, &str)])], line: &str) -> (u16, Vec<f64>) {
-    let (clock, layer) = setting();
+    let (clock, layer) = clock_and_layer();
     let server = answers
         .iter()
         .fold(Server::new(&clock), |server, (status, headers)| {
@@ -33,20 +33,20 @@ async fn outcome(answers: &[(u16, &[(&str, &str)])], line: &str) -> (u16, Vec<f6
 }
 
 #[tokio::test]
-async fn the_denied_come_back_after_retry_after() {
+async fn denied_requests_are_retried_after_retry_after() {
     for header in ["7", "Wed, 01 Jan 2025 00:00:07 GMT"] {
         for line in ["GET http://api.test/", "POST http://api.test/"] {
             let denial: &[_] = &[("retry-after", header)];
             let (status, arrivals) = outcome(&[(429, denial)], line).await;
             assert_eq!((status, arrivals.len()), (200, 2), "{line}");
-            // A quarter later at most.
+            // Jitter adds a quarter at most.
             assert!((7.0..=8.8).contains(&arrivals[1]), "{arrivals:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn without_a_word_waits_double() {
+async fn waits_double_without_retry_after_and_reset() {
     let (status, arrivals) =
         outcome(&[(429, &[]), (429, &[]), (429, &[])], "GET http://a.test/").await;
     assert_eq!((status, arrivals.len()), (200, 4));
@@ -60,7 +60,7 @@ async fn without_a_word_waits_double() {
 }
 
 #[tokio::test]
-async fn the_reset_is_the_wait_without_retry_after() {
+async fn without_retry_after_the_wait_ends_at_the_reset() {
     let denial = super::limit_headers("100", "0", "30");
     let (status, arrivals) = outcome(&[(429, &denial)], "GET http://a.test/").await;
     assert_eq!(status, 200);
@@ -68,12 +68,12 @@ async fn the_reset_is_the_wait_without_retry_after() {
 }
 
 #[tokio::test]
-async fn it_is_sent_four_times_and_no_more() {
+async fn a_request_is_sent_at_most_four_times() {
     let (status, arrivals) = outcome(&[(429, WAIT); 9], "GET http://a.test/").await;
     assert_eq!((status, arrivals.len()), (429, 4));
 }
 
-/// A server that could not serve may have begun to.
+/// A 503 does not exclude that the server has processed the request.
 #[tokio::test]
 async fn a_503_is_retried_if_that_is_safe() {
     for (line, headers, times) in [
@@ -82,7 +82,7 @@ async fn a_503_is_retried_if_that_is_safe() {
         ("DELETE http://a.test/", &[], 2),
         ("POST http://a.test/", &[], 1),
         ("PATCH http://a.test/", &[], 1),
-        // A response with `Retry-After` was not served.
+        // A request with `Retry-After` in its response was not processed.
         ("POST http://a.test/", WAIT, 2),
     ] {
         let (status, arrivals) = outcome(&[(503, headers)], line).await;
@@ -92,14 +92,14 @@ async fn a_503_is_retried_if_that_is_safe() {
 }
 
 #[tokio::test]
-async fn other_answers_are_answers() {
+async fn other_statuses_are_not_retried() {
     for status in [200, 301, 400, 401, 404, 500, 502, 504] {
         let (seen, arrivals) = outcome(&[(status, WAIT)], "GET http://a.test/").await;
         assert_eq!((seen, arrivals.len()), (status, 1));
     }
 }
 
-/// Its secondary limits have a `Retry-After`, the primary ones a reset.
+/// GitHub's secondary limits have a `Retry-After`, the primary ones a reset.
 #[tokio::test]
 async fn github_denies_with_403() {
     let primary = [
@@ -120,7 +120,7 @@ async fn github_denies_with_403() {
     }
 }
 
-/// What our own server answers to gRPC; an exhausted disk has no limit to tell of.
+/// Our own server denies gRPC like this. `RESOURCE_EXHAUSTED` without a limit is not a denial.
 #[tokio::test]
 async fn grpc_denies_with_200() {
     for (headers, times) in [
@@ -150,10 +150,10 @@ async fn a_wait_beyond_max_wait_returns_the_response_at_once() {
     assert_eq!((status, arrivals.len()), (429, 1));
 }
 
-/// Also those that come after it.
+/// Later requests to the host wait as well.
 #[tokio::test]
 async fn no_request_is_sent_to_a_blocked_host() {
-    let (clock, layer) = setting();
+    let (clock, layer) = clock_and_layer();
     let server = Server::new(&clock).then(429, WAIT);
     let first = send(
         &layer,
@@ -169,8 +169,8 @@ async fn no_request_is_sent_to_a_blocked_host() {
     );
     let arrivals = server.arrivals();
     assert!(arrivals[1] >= 7.0, "{arrivals:?}");
-    // And another is not.
-    let (clock, layer) = setting();
+    // Requests to another host do not wait.
+    let (clock, layer) = clock_and_layer();
     let server = Server::new(&clock).then(429, WAIT);
     send(
         &layer,
@@ -184,22 +184,22 @@ async fn no_request_is_sent_to_a_blocked_host() {
 }
 
 #[tokio::test]
-async fn among_many_requests_few_are_retries() {
-    let (clock, layer) = setting();
+async fn retries_are_limited_by_the_budget() {
+    let (clock, layer) = clock_and_layer();
     let headers: &[_] = &[("retry-after", "1")];
     let server = (0..10_000).fold(Server::new(&clock), |server, _| server.then(429, headers));
     for _ in 0..100 {
         assert_eq!(send(&layer, &server, get(), &clock).await, 429);
     }
     let retries = server.arrivals().len() - 100;
-    assert_eq!(retries, 10 + 19, "a fifth, and ten");
-    // No budget, no retries.
+    assert_eq!(retries, 10 + 19, "ten, and a fifth of the requests");
+    // A budget of 0 allows no retries.
     let layer = pace(&clock).retry_budget(0.0).build().unwrap();
     let server = Server::new(&clock).then(429, headers);
     assert_eq!(send(&layer, &server, get(), &clock).await, 429);
 }
 
-/// A body that can only be read once, and counts the requests for a copy.
+/// A body that can be read only once. It counts calls of `replay`.
 struct Stream(Arc<AtomicUsize>);
 
 impl ReplayBody for Stream {
@@ -211,7 +211,7 @@ impl ReplayBody for Stream {
 
 #[tokio::test]
 async fn a_stream_is_never_sent_again() {
-    let (clock, layer) = setting();
+    let (clock, layer) = clock_and_layer();
     let server = Server::new(&clock).then(429, WAIT);
     let copies = Arc::new(AtomicUsize::new(0));
     let request = Request::put("http://a.test/")
@@ -223,7 +223,7 @@ async fn a_stream_is_never_sent_again() {
 }
 
 #[test]
-fn bodies_say_whether_they_can_be_sent_again() {
+fn replayable_bodies_are_replayed() {
     fn can<B: ReplayBody>(body: &B) -> bool {
         body.replay().is_some()
     }
@@ -231,7 +231,7 @@ fn bodies_say_whether_they_can_be_sent_again() {
     assert!(can(&()) && can(&"text") && can(&Bytes::new()) && can(&vec![1_u8]));
     assert!(can(&full()) && can(&Empty::<Bytes>::new()) && can(&Some(full())));
     assert!(can(&None::<SendOnce<Body>>) && !can(&Some(SendOnce::new(full()))));
-    // A box does not say what is in it; but whether it is empty.
+    // The content of a boxed body is unknown, except whether it is empty.
     assert!(!can(&full().boxed()) && !can(&full().boxed_unsync()));
     assert!(can(&Full::<Bytes>::default().boxed()));
     assert!(can(&Full::<Bytes>::default().boxed_unsync()));
@@ -240,10 +240,10 @@ fn bodies_say_whether_they_can_be_sent_again() {
     }
 }
 
-/// The second is the first: method, headers, extensions, body.
+/// Method, URI, headers, extensions and body of a retry equal those of the first request.
 #[tokio::test]
-async fn what_is_sent_again_is_the_same() {
-    let (clock, layer) = setting();
+async fn a_retry_equals_the_first_request() {
+    let (clock, layer) = clock_and_layer();
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
     let server = tower::service_fn(move |request: Request<&'static str>| {

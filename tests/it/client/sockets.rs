@@ -28,8 +28,8 @@ async fn serve(app: Router) -> SocketAddr {
     address
 }
 
-/// The answer to a request, however long it takes by this clock.
-async fn sent<T: Send + 'static>(
+/// Completes a request, and advances the clock while it waits.
+async fn complete<T: Send + 'static>(
     clock: &ManualClock,
     answer: impl Future<Output = T> + Send + 'static,
 ) -> T {
@@ -38,8 +38,8 @@ async fn sent<T: Send + 'static>(
     answers.pop().unwrap()
 }
 
-/// Denies the first request, and remembers the bodies of all.
-async fn denies_once() -> (SocketAddr, Arc<Mutex<Vec<Bytes>>>) {
+/// Starts a server that denies the first request and records the bodies of all.
+async fn serve_and_deny_once() -> (SocketAddr, Arc<Mutex<Vec<Bytes>>>) {
     let bodies = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&bodies);
     let answer = move |request: Request| {
@@ -70,13 +70,13 @@ where
 #[tokio::test]
 async fn bytes_are_sent_again() {
     let clock = ManualClock::new();
-    let (server, bodies) = denies_once().await;
+    let (server, bodies) = serve_and_deny_once().await;
     let client = pace(&clock).build().unwrap().layer(hyper_client());
     let body = Full::new(Bytes::from_static(b"all of it"));
     let request = http::Request::post(format!("http://{server}/"))
         .body(body)
         .unwrap();
-    let response = sent(&clock, client.oneshot(request)).await.unwrap();
+    let response = complete(&clock, client.oneshot(request)).await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(*bodies.lock().unwrap(), ["all of it"; 2]);
 }
@@ -84,7 +84,7 @@ async fn bytes_are_sent_again() {
 #[tokio::test]
 async fn a_stream_is_sent_once() {
     let clock = ManualClock::new();
-    let (server, bodies) = denies_once().await;
+    let (server, bodies) = serve_and_deny_once().await;
     let client = pace(&clock).build().unwrap().layer(hyper_client());
     let frames = ["piece ", "by ", "piece"].map(|piece| {
         let piece = Bytes::from_static(piece.as_bytes());
@@ -94,15 +94,14 @@ async fn a_stream_is_sent_once() {
     let request = http::Request::put(format!("http://{server}/"))
         .body(body)
         .unwrap();
-    let response = sent(&clock, client.oneshot(request)).await.unwrap();
+    let response = complete(&clock, client.oneshot(request)).await.unwrap();
     assert_eq!(response.status(), 429);
     assert_eq!(*bodies.lock().unwrap(), ["piece by piece"]);
 }
 
-/// One layer serves reqwest as well: requests and responses are those of the `http` crate, and
-/// two conversions do the rest.
+/// The layer works around reqwest: requests and responses are converted to those of the `http` crate.
 #[tokio::test]
-async fn reqwest_keeps_to_the_limit() {
+async fn requests_of_reqwest_keep_to_the_limit() {
     let clock = ManualClock::new();
     let limits = RateLimitLayer::builder("2 per 10 seconds, fixed-window")
         .identify_with(|_| Some(Identity::user("caller")))
@@ -125,13 +124,13 @@ async fn reqwest_keeps_to_the_limit() {
     for number in 0..6_u64 {
         let request = http::Request::get(format!("http://{server}/")).body(Bytes::new());
         let response = client.clone().oneshot(request.unwrap());
-        let response = sent(&clock, response).await.unwrap();
+        let response = complete(&clock, response).await.unwrap();
         assert_eq!(response.status(), 200, "request {number}");
     }
     let took = clock.now().duration_since(ManualClock::new().now());
     assert!(took >= Duration::from_secs(20), "{took:?}");
     let limits = layer.limits(&server.to_string()).unwrap();
-    assert_eq!(limits.limit(), Some(2));
+    assert_eq!(limits.limit, Some(2));
 }
 
 #[test]
@@ -145,12 +144,12 @@ fn reqwest_is_converted_as_the_guide_shows() {
     assert_eq!(conversion(guide), conversion(include_str!("sockets.rs")));
 }
 
-/// Twenty clients, and a server that sends other limits each time, all of them wrong.
+/// Twenty clients send requests to a server that sends other invalid limits each time.
 #[tokio::test]
-async fn wrong_limits_delay_no_request_for_long() {
-    const MOST: Duration = Duration::from_secs(10);
+async fn invalid_limits_delay_no_request_beyond_max_wait() {
+    const MAX_WAIT: Duration = Duration::from_secs(10);
     const CALLS: u32 = 4;
-    let lies: [(u16, &str, &[u8]); 8] = [
+    let invalid: [(u16, &str, &[u8]); 8] = [
         (200, "x-ratelimit-reset", b"253402300799"),
         (429, "retry-after", b"Fri, 31 Dec 9999 23:59:59 GMT"),
         (200, "x-ratelimit-reset", b"-7"),
@@ -163,7 +162,7 @@ async fn wrong_limits_delay_no_request_for_long() {
     let turn = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let answer = move || {
         let turn = turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let (status, name, value) = lies[turn % lies.len()];
+        let (status, name, value) = invalid[turn % invalid.len()];
         async move {
             Response::builder()
                 .status(status)
@@ -178,7 +177,7 @@ async fn wrong_limits_delay_no_request_for_long() {
     let clock = ManualClock::new();
     let layer = PaceLayer::builder()
         .clock(clock.clone())
-        .max_wait(MOST)
+        .max_wait(MAX_WAIT)
         .build()
         .unwrap();
     let clients = (0..20).map(|_| {
@@ -193,5 +192,8 @@ async fn wrong_limits_delay_no_request_for_long() {
     });
     finish(&clock, Duration::from_millis(10), clients.collect()).await;
     let took = clock.now().duration_since(ManualClock::new().now());
-    assert!(took <= MOST * CALLS + Duration::from_secs(1), "{took:?}");
+    assert!(
+        took <= MAX_WAIT * CALLS + Duration::from_secs(1),
+        "{took:?}"
+    );
 }

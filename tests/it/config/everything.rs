@@ -208,14 +208,14 @@ async fn wrong_credentials_are_rejected_and_limited() {
         (forged(), 401),
         (forged(), 401),
         (good("alice"), 200),
-        // Verified, but without the claim of the user: accepted.
+        // A verified token without the claim of the user is accepted.
         (of(format!(r#"{{"exp":{exp},{iss},{aud},"sub":"x"}}"#)), 200),
         (forged(), 401),
         (forged(), 429),
         (good("bob"), 200),
-        // Expired: never charged, never answered with 429.
+        // Expired tokens are never charged and never rejected with 429.
         (of(format!(r#"{{"exp":1,{iss},{aud},"uid":"x"}}"#)), 401),
-        // Longer than the file allows.
+        // The token is longer than the file allows.
         (
             token(&format!(r#""uid":"x","pad":"{}""#, "x".repeat(3_000))),
             401,

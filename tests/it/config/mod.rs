@@ -5,6 +5,7 @@ mod hostile;
 mod order;
 mod schema;
 mod secrets;
+mod short_forms;
 mod shown_error;
 mod sources;
 mod variables;

@@ -17,7 +17,7 @@ const PARTS: [&str; 15] = [
     "[[endpoints]]\nroute = \"GET /v1/items/new\"\nlimit = \"20/hour\"\n",
     "[[endpoints]]\nroute = \"/v1/items/{id}\"\ncategory = \"writes\"\n",
     "[[endpoints]]\nroute = \"POST /v1/{*rest}\"\ncategory = \"writes\"\nlimit = \"10/minute\"\n",
-    // At `/files` itself, the first of these two once applied.
+    // Bug: at `/files` itself, the first of these two applied.
     "[[endpoints]]\nroute = \"/files/{*rest}\"\nlimit = \"15/hour\"\n",
     "[[endpoints]]\nroute = \"GET /files/{*rest}\"\nlimit = \"25/hour\"\n",
     "[[rules]]\nname = \"all\"\nper = []\nlimit = \"9000/day\"\n",
@@ -80,7 +80,7 @@ proptest! {
     }
 }
 
-/// Without different results, the property above would hold for any implementation.
+/// Without different results, the property above would hold for every implementation.
 #[tokio::test]
 async fn requests_have_different_quotas() {
     let resolved = resolved(&PARTS).await;

@@ -72,7 +72,7 @@ fn has_wrong_shape(error: &ConfigError) -> bool {
         let of_shape = ["unknown key `", "missing key `", "found "];
         of_shape
             .iter()
-            .any(|start| problem.message().starts_with(start))
+            .any(|start| problem.message.starts_with(start))
     })
 }
 
@@ -128,7 +128,7 @@ fn schema_rejects_files_of_the_wrong_shape() {
 }
 
 /// Generates values that replace a part of a file.
-fn scraps() -> impl Strategy<Value = Value> {
+fn replacements() -> impl Strategy<Value = Value> {
     proptest::sample::select(vec![
         json!(null),
         json!(true),
@@ -177,17 +177,17 @@ proptest! {
     /// Replaces random parts of a valid file.
     #[test]
     fn schema_and_check_agree_on_the_shape_of_a_file(
-        changes in prop::collection::vec((any::<prop::sample::Index>(), scraps()), 1..3),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), replacements()), 1..3),
     ) {
         thread_local!(static VALIDATOR: SchemaValidator = SchemaValidator::new());
         let mut value: Value = serde_json::from_str(include_str!("spec.json")).unwrap();
-        for (at, scrap) in changes {
+        for (at, replacement) in changes {
             let mut found = Vec::new();
             add_pointers(&value, "", &mut found);
             // The first pointer is the whole file, which is not replaced.
             let pointers = &found[1.min(found.len() - 1)..];
             let pointer = pointers[at.index(pointers.len())].clone();
-            *value.pointer_mut(&pointer).unwrap() = scrap;
+            *value.pointer_mut(&pointer).unwrap() = replacement;
         }
         let source = Source::json(value.to_string()).without_keys();
         let accepted = VALIDATOR.with(|validator| validator.accepts(&value));

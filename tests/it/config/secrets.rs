@@ -89,7 +89,7 @@ fn file_can_be_checked_without_keys_only_on_request() {
     assert!(source.without_keys().read().is_ok());
 }
 
-/// The secret was once masked in the file, but not in a variable.
+/// Bug: the secret was masked in the file, but not in a variable.
 #[test]
 fn secret_in_place_of_a_variable_name_is_not_shown() {
     let text = "[global]\nauthenticated = '1/s'\n[identity.jwt]\nalgorithms = ['HS256']\n";

@@ -276,7 +276,7 @@ fn two_variables_for_one_setting_are_rejected() {
     );
 }
 
-/// The second variable was once ignored silently.
+/// Bug: the second variable was ignored silently.
 #[test]
 fn variable_for_a_part_of_another_variable_is_rejected() {
     let error = read(&[
@@ -293,11 +293,12 @@ fn variable_for_a_part_of_another_variable_is_rejected() {
     );
 }
 
-/// The first of the two in the file was once chosen.
+/// Bug: the first of the two in the file was chosen.
 #[test]
 fn ambiguous_name_is_rejected() {
-    let twin = "[[endpoints]]\nname = \"log.in\"\nroute = \"PUT /login\"\nlimit = \"1/hour\"\n";
-    let source = Source::toml(format!("{FILE}\n{twin}"));
+    let same_name =
+        "[[endpoints]]\nname = \"log.in\"\nroute = \"PUT /login\"\nlimit = \"1/hour\"\n";
+    let source = Source::toml(format!("{FILE}\n{same_name}"));
     let variables = [("TOLLGATE_ENDPOINTS__LOG_IN__COST", "2")];
     let error = source.variables(variables).read().unwrap_err();
     let found = error.to_string();

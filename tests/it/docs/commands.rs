@@ -15,13 +15,13 @@ use crate::examples::process::{Example, ended};
 use crate::redis::server::Server;
 use crate::support::root;
 
-/// Where pages have their servers.
+/// Address of the servers on pages.
 const SHOWN_ADDRESS: &str = "127.0.0.1:3000";
 
 /// A command, and the output that the page shows.
 #[derive(Debug)]
 pub(super) struct Command {
-    /// Where it stands: `README.md:47`.
+    /// Path and line, such as `README.md:47`.
     pub(super) place: String,
     pub(super) text: String,
     shown: Shown,
@@ -30,21 +30,21 @@ pub(super) struct Command {
 #[derive(Debug)]
 enum Shown {
     Nothing,
-    /// On standard output.
+    /// Standard output of the command.
     Output(String),
-    /// By the server that it calls.
+    /// Response of the server that the command calls.
     Answer(String),
 }
 
-/// Whether code within a line is a command and not the name of something.
+/// Returns whether code within a line is a command, and not only a name.
 fn is_command(span: &str) -> bool {
     let begins = ["cargo ", "curl ", "./scripts/", "scripts/"];
-    let is_filled_in = !span.contains('…');
+    let is_complete = !span.contains('…');
     let is_ours = span.starts_with("tollgate ") && span.split(' ').count() > 2;
-    is_filled_in && (is_ours || begins.iter().any(|begin| span.starts_with(begin)))
+    is_complete && (is_ours || begins.iter().any(|begin| span.starts_with(begin)))
 }
 
-/// All commands of a page, in their order within blocks and then those within lines.
+/// Returns all commands of a page: those in blocks, then those within lines.
 fn commands(page: &Page) -> Vec<Command> {
     let mut commands: Vec<Command> = Vec::new();
     let mut ends_with_sh = false;
@@ -66,8 +66,11 @@ fn commands(page: &Page) -> Vec<Command> {
             }
             "console" => {
                 let (line, output) = block.text.split_once('\n').unwrap();
-                let line = line.strip_prefix("$ ").expect("a line after a prompt");
-                assert!(!output.contains("\n$ "), "{place}: one command a block");
+                let line = line.strip_prefix("$ ").expect("a command after a prompt");
+                assert!(
+                    !output.contains("\n$ "),
+                    "{place}: more than one command in a block"
+                );
                 commands.push(command(line, Shown::Output(output.to_owned())));
             }
             "http" => match commands.last_mut() {
@@ -75,7 +78,10 @@ fn commands(page: &Page) -> Vec<Command> {
                     last.shown = Shown::Answer(block.text.clone());
                 }
                 // `examples::readme` compares the response that the README shows.
-                _ => assert_eq!(page.path, "README.md", "{place}: the answer to what?"),
+                _ => assert_eq!(
+                    page.path, "README.md",
+                    "{place}: a response without a command"
+                ),
             },
             _ => {}
         }
@@ -93,8 +99,8 @@ fn commands(page: &Page) -> Vec<Command> {
     commands
 }
 
-/// Runs a command, or checks what it names. `Err` describes what is wrong.
-async fn carry_out(page: &Page, command: &Command) -> Result<(), String> {
+/// Runs a command, or checks the names in it. `Err` contains the error.
+async fn run_or_check(page: &Page, command: &Command) -> Result<(), String> {
     if let Some(known) = not_run::find(&command.text) {
         return (known.check)(&words(&command.text));
     }
@@ -118,11 +124,11 @@ async fn carry_out(page: &Page, command: &Command) -> Result<(), String> {
         }
         ["cargo", "run", arguments @ ..] => example(&settings, arguments).await,
         ["curl", ..] => curl(page, command).await,
-        _ => Err("neither run nor on the list of what is not run".to_owned()),
+        _ => Err("neither run nor in the list of commands that are not run".to_owned()),
     }
 }
 
-/// Runs the program on the file that the page shows, or else on that of its own guide.
+/// Runs the program on the policy file of the page, or else on that of the command line guide.
 fn tollgate(page: &Page, command: &Command, arguments: &[&str]) -> Result<(), String> {
     let policy = policy_of(page).or_else(|| policy_of(&Page::read("src/docs/command_line.md")));
     let directory = page.path.replace('/', "-");
@@ -137,8 +143,7 @@ fn tollgate(page: &Page, command: &Command, arguments: &[&str]) -> Result<(), St
     }
 }
 
-/// `cargo run --example`, as far as cargo has not done it for the tests: whether the features
-/// are enough, and whether it runs. What it does then has tests of its own.
+/// Checks the features of `cargo run --example`, and runs the example. Cargo has built it for the tests.
 async fn example(settings: &[String], arguments: &[&str]) -> Result<(), String> {
     let (name, given) = match arguments {
         ["--example", name] => (name, ""),
@@ -152,7 +157,7 @@ async fn example(settings: &[String], arguments: &[&str]) -> Result<(), String> 
     }
     let missing = manifest.missing_features(name, &given);
     if !missing.is_empty() {
-        return Err(format!("it needs these features, too: {missing:?}"));
+        return Err(format!("missing features: {missing:?}"));
     }
     if !root().join(format!("examples/{name}.rs")).exists() {
         return Err(format!("there is no example `{name}`"));
@@ -172,7 +177,7 @@ async fn start(
         .any(|setting| setting.starts_with("REDIS_URL="));
     let redis = redis.then(Server::start);
     let url = redis.as_ref().map(Server::url).unwrap_or_default();
-    // The one that calls others has less to do than a person would have it do.
+    // The client example sends fewer requests than by default.
     let mut variables = vec![("CALLS", "10"), ("CLIENTS", "2")];
     for setting in settings {
         match setting.split_once('=').unwrap() {
@@ -193,7 +198,7 @@ async fn start(
     }
 }
 
-/// A request to the server that the page is about.
+/// Sends a request to the server of the page.
 async fn curl(page: &Page, command: &Command) -> Result<(), String> {
     let example = page.path.strip_prefix("examples/");
     let example = example.and_then(|path| {
@@ -215,13 +220,13 @@ async fn curl(page: &Page, command: &Command) -> Result<(), String> {
     if let Shown::Answer(shown) = &command.shown {
         assert_is_shown(last, shown);
     }
-    // A line of several requests is there to show the one that is too many.
+    // The last request of several exceeds the limit.
     let expected = if answers.len() == 1 { 200 } else { 429 };
     let seen = (answers[0].status, last.status);
     if seen == (200, expected) {
         Ok(())
     } else {
-        Err(format!("answers from {} to {}", seen.0, seen.1))
+        Err(format!("first status {}, last status {}", seen.0, seen.1))
     }
 }
 
@@ -232,7 +237,7 @@ async fn every_command_works_as_its_page_shows() {
     for page in pages().into_iter().chain(examples()) {
         for command in commands(&page) {
             done += 1;
-            if let Err(why) = carry_out(&page, &command).await {
+            if let Err(why) = run_or_check(&page, &command).await {
                 wrong.push(format!("{}: `{}`: {why}", command.place, command.text));
             }
         }
@@ -242,7 +247,7 @@ async fn every_command_works_as_its_page_shows() {
 }
 
 #[tokio::test]
-async fn an_unknown_command_is_noticed() {
+async fn unknown_commands_are_detected() {
     let readme = Page::read("README.md");
     for text in [
         "cargo run --example quickstrat",
@@ -273,17 +278,18 @@ async fn an_unknown_command_is_noticed() {
             text: text.to_owned(),
             shown: Shown::Nothing,
         };
-        assert!(carry_out(&readme, &command).await.is_err(), "{text}");
+        assert!(run_or_check(&readme, &command).await.is_err(), "{text}");
     }
 }
 
 #[test]
 fn every_command_that_is_not_run_is_on_a_page() {
     let all: Vec<Page> = pages().into_iter().chain(examples()).collect();
-    let said: Vec<Command> = all.iter().flat_map(commands).collect();
+    let found: Vec<Command> = all.iter().flat_map(commands).collect();
     for known in not_run::LIST {
         assert!(
-            said.iter()
+            found
+                .iter()
                 .any(|command| command.text.starts_with(known.begins)),
             "no page contains `{}`",
             known.begins

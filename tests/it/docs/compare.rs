@@ -1,4 +1,4 @@
-//! The comparison: every claim has its footnote, and every fact is of the version it is pinned to.
+//! The comparison: every claim has a footnote, and every fact is for the version in the column.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,13 +7,13 @@ use crate::support::root;
 
 const COMPARE: &str = include_str!("../../../src/docs/compare.md");
 
-/// The rows of the table, each as its cells.
+/// Returns the rows of the table, each as its cells.
 fn rows() -> impl Iterator<Item = Vec<&'static str>> {
     let rows = COMPARE.lines().filter(|line| line.starts_with('|'));
     rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect())
 }
 
-/// The columns: peers and the version that the facts are of.
+/// Returns the columns: name and version of each crate.
 fn columns() -> Vec<(&'static str, &'static str)> {
     let head = rows().next().unwrap();
     let named = head[1..].iter();
@@ -41,7 +41,7 @@ fn every_row_has_a_cell_for_every_peer() {
 }
 
 #[test]
-fn every_footnote_is_there_and_used() {
+fn every_footnote_is_defined_and_used() {
     let mut defined = BTreeSet::new();
     let mut used = BTreeSet::new();
     for line in COMPARE.lines() {
@@ -59,10 +59,9 @@ fn every_footnote_is_there_and_used() {
     assert_eq!(defined, used);
 }
 
-/// The benchmarks run against the peers, too. When they move on to a newer one, its facts are to
-/// be read again.
+/// The benchmarks use the same crates. After an update of one, its facts must be verified again.
 #[test]
-fn the_benchmarks_are_against_the_versions_that_were_read() {
+fn compared_versions_equal_those_of_the_benchmarks() {
     let lock = root().join("Cargo.lock");
     let lock = fs::read_to_string(lock).unwrap();
     let locked = |name: &str| {
@@ -77,5 +76,5 @@ fn the_benchmarks_are_against_the_versions_that_were_read() {
             compared += 1;
         }
     }
-    assert!(compared >= 5, "only {compared} of them are known");
+    assert!(compared >= 5, "only {compared} versions were compared");
 }

@@ -24,7 +24,7 @@ pub(crate) async fn serve(app: Result<Router, tollgate::Error>) -> SocketAddr {
     address
 }
 
-/// The program of the guide.
+/// Returns the program of the guide.
 pub(super) fn app() -> Result<Router, tollgate::Error> {
     let app = Router::new()
         .route("/", get(|| async { "hello" }))
@@ -34,11 +34,15 @@ pub(super) fn app() -> Result<Router, tollgate::Error> {
 
 #[test]
 fn served_program_is_that_of_the_guide() {
-    let unbroken = |text: &str| text.split_whitespace().collect::<String>();
+    let without_line_breaks = |text: &str| text.split_whitespace().collect::<String>();
     let (_, served) = include_str!("getting_started.rs")
         .split_once("let app = Router")
         .unwrap();
-    let served = unbroken(served.split_once(';').unwrap().0);
+    let served = without_line_breaks(served.split_once(';').unwrap().0);
     let shown = Page::read(PAGE).blocks_in("no_run");
-    assert!(unbroken(&shown[0]).contains(&served), "{}", shown[0]);
+    assert!(
+        without_line_breaks(&shown[0]).contains(&served),
+        "{}",
+        shown[0]
+    );
 }

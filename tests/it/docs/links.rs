@@ -1,16 +1,16 @@
-//! Whatever a page points at is there.
+//! Links and file names on pages point to existing targets.
 
 use std::path::Path;
 
 use super::page::{Page, pages};
 use crate::support::root;
 
-/// Pages that rustdoc renders: there is no file next to them then.
+/// Returns whether rustdoc renders the page. Such a page has no files next to it.
 fn is_guide(page: &Page) -> bool {
     page.path.starts_with("src/docs/")
 }
 
-/// What is wrong with a link, if anything is.
+/// Returns the error of a link, or `None` if it is valid.
 fn broken(page: &Page, target: &str) -> Option<String> {
     if target.starts_with("https://") || target.starts_with("mailto:") {
         return None;
@@ -23,38 +23,38 @@ fn broken(page: &Page, target: &str) -> Option<String> {
         if !is_guide(page) {
             return Some("only rustdoc resolves items".to_owned());
         }
-        // Items are for rustdoc to find; it does not look at what comes after `#`.
+        // rustdoc resolves items, but does not check the part after `#`.
         let guide = item.strip_prefix("docs::");
         return guide.and_then(|guide| {
             let guide = Page::read(&format!("src/docs/{guide}.md"));
-            without_anchor(&guide, anchor)
+            missing_anchor(&guide, anchor)
         });
     }
     if path.is_empty() {
-        return without_anchor(page, anchor);
+        return missing_anchor(page, anchor);
     }
     if is_guide(page) {
-        return Some("there are no files next to what rustdoc renders".to_owned());
+        return Some("pages that rustdoc renders cannot link to files".to_owned());
     }
-    let beside = Path::new(&page.path).parent().unwrap().join(path);
-    if !root().join(&beside).exists() {
+    let target_file = Path::new(&page.path).parent().unwrap().join(path);
+    if !root().join(&target_file).exists() {
         return Some("there is no such file".to_owned());
     }
-    let is_page = beside.extension().is_some_and(|kind| kind == "md");
+    let is_page = target_file.extension().is_some_and(|kind| kind == "md");
     anchor.and_then(|anchor| {
         assert!(is_page, "{target}: only pages have headings");
-        without_anchor(&Page::read(beside.to_str().unwrap()), Some(anchor))
+        missing_anchor(&Page::read(target_file.to_str().unwrap()), Some(anchor))
     })
 }
 
-fn without_anchor(page: &Page, anchor: Option<&str>) -> Option<String> {
+fn missing_anchor(page: &Page, anchor: Option<&str>) -> Option<String> {
     let anchor = anchor?;
-    let is_there = page.anchors().iter().any(|known| known == anchor);
-    (!is_there).then(|| format!("{} has no heading `#{anchor}`", page.path))
+    let exists = page.anchors().iter().any(|known| known == anchor);
+    (!exists).then(|| format!("{} has no heading `#{anchor}`", page.path))
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_a_target() {
     let mut wrong = Vec::new();
     let mut followed = 0;
     for page in pages() {
@@ -70,7 +70,7 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
-fn a_broken_link_is_noticed() {
+fn broken_links_are_detected() {
     let (readme, guide) = (Page::read("README.md"), Page::read("src/docs/faq.md"));
     for target in [
         "tests/it/no_such_test.rs",
@@ -88,10 +88,10 @@ fn a_broken_link_is_noticed() {
     assert_eq!(broken(&readme, "src/docs/faq.md#is-it-fast"), None);
 }
 
-/// Paths in backticks are no links, and go stale as easily.
+/// Paths in backticks are not links, and are checked as well.
 #[test]
-fn files_that_are_named_are_there() {
-    let rooms = [
+fn named_files_exist() {
+    let directories = [
         "assets/",
         "benches/",
         "cli/",
@@ -101,14 +101,16 @@ fn files_that_are_named_are_there() {
         "src/",
         "tests/",
     ];
-    // These two name the files of others, too.
-    let of_others = ["src/docs/compare.md", "src/docs/migrating.md"];
+    // These two pages name files of other projects.
+    let excluded = ["src/docs/compare.md", "src/docs/migrating.md"];
     let mut wrong = Vec::new();
     let mut seen = 0;
     let ours = pages().into_iter();
-    for page in ours.filter(|page| !of_others.contains(&&*page.path)) {
+    for page in ours.filter(|page| !excluded.contains(&&*page.path)) {
         for (line, span) in page.spans() {
-            let is_path = rooms.iter().any(|room| span.starts_with(room));
+            let is_path = directories
+                .iter()
+                .any(|directory| span.starts_with(directory));
             if is_path && !span.contains([' ', '*', '{', '…']) {
                 seen += 1;
                 if !root().join(&span).exists() {
@@ -118,5 +120,5 @@ fn files_that_are_named_are_there() {
         }
     }
     assert!(seen > 20, "only {seen} files are named");
-    assert!(wrong.is_empty(), "not there:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "missing files:\n{}", wrong.join("\n"));
 }

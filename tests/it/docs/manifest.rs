@@ -1,4 +1,4 @@
-//! `Cargo.toml`, held against what pages say of packages, features, examples and benchmarks.
+//! Comparison of `Cargo.toml` with packages, features, examples and benchmarks on pages.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use toml::{Table, Value};
 
 use crate::support::root;
 
-/// A package as its `Cargo.toml` has it.
+/// Contents of a `Cargo.toml`.
 pub(super) struct Manifest(Table);
 
-/// Whether a piece of TOML is of a `Cargo.toml`.
+/// Returns whether a piece of TOML is part of a `Cargo.toml`.
 pub(super) fn is_manifest(text: &str) -> bool {
     text.contains("dependencies]")
 }
@@ -23,7 +23,7 @@ impl Manifest {
         Self::read("benches/Cargo.toml")
     }
 
-    /// The package of the program `tollgate`.
+    /// Reads the manifest of the package with the program `tollgate`.
     pub(super) fn of_the_program() -> Self {
         Self::read("cli/Cargo.toml")
     }
@@ -78,7 +78,7 @@ impl Manifest {
         self.features().contains_key(name)
     }
 
-    /// Whether the library, its tests or its examples use a package.
+    /// Returns whether the library, its tests or its examples use a package.
     pub(super) fn is_used(name: &str) -> bool {
         let manifests = [
             "Cargo.toml",
@@ -102,44 +102,46 @@ impl Manifest {
         tables.find(|table| table["name"].as_str() == Some(name))
     }
 
-    /// The features that an example needs and that neither the command nor the defaults switch on.
+    /// Returns the features that an example needs and that neither the command nor the defaults enable.
     pub(super) fn missing_features(&self, example: &str, given: &[&str]) -> Vec<String> {
-        let mut on: Vec<&str> = vec!["default"];
-        on.extend(given);
-        // Features switch on features.
+        let mut enabled: Vec<&str> = vec!["default"];
+        enabled.extend(given);
+        // Features enable other features.
         for index in 0.. {
-            let Some(name) = on.get(index) else { break };
+            let Some(name) = enabled.get(index) else {
+                break;
+            };
             let implied = self.features().get(*name).and_then(Value::as_array);
-            on.extend(implied.into_iter().flatten().filter_map(Value::as_str));
+            enabled.extend(implied.into_iter().flatten().filter_map(Value::as_str));
         }
         let needed = self.target("example", example);
         let needed = needed.and_then(|table| table.get("required-features"));
         let needed = needed.and_then(Value::as_array).into_iter().flatten();
         let needed = needed.map(|name| name.as_str().unwrap().to_owned());
-        needed.filter(|name| !on.contains(&&**name)).collect()
+        needed.filter(|name| !enabled.contains(&&**name)).collect()
     }
 
-    /// Checks a part of a user's `Cargo.toml`. Returns what is wrong.
-    pub(super) fn refuses(&self, text: &str) -> Option<String> {
+    /// Checks a part of a user's `Cargo.toml`. Returns the error.
+    pub(super) fn error_in(&self, text: &str) -> Option<String> {
         let table: Table = match text.parse() {
             Ok(table) => table,
             Err(error) => return Some(format!("{error}")),
         };
         let groups = table.values().filter_map(Value::as_table);
         let mut dependencies = groups.flatten();
-        dependencies.find_map(|(name, wanted)| self.refuses_dependency(name, wanted))
+        dependencies.find_map(|(name, dependency)| self.dependency_error(name, dependency))
     }
 
-    fn refuses_dependency(&self, name: &str, wanted: &Value) -> Option<String> {
+    fn dependency_error(&self, name: &str, dependency: &Value) -> Option<String> {
         if name != self.name() {
             let is_known = Self::is_used(name);
-            return (!is_known).then(|| format!("nothing here was tried with `{name}`"));
+            return (!is_known).then(|| format!("`{name}` is not a dependency of this repository"));
         }
-        let version = wanted.get("version").unwrap_or(wanted).as_str()?;
+        let version = dependency.get("version").unwrap_or(dependency).as_str()?;
         if !self.version().starts_with(version) {
             return Some(format!("`{name}` is {}, not {version}", self.version()));
         }
-        let features = wanted.get("features").and_then(Value::as_array);
+        let features = dependency.get("features").and_then(Value::as_array);
         let mut features = features.into_iter().flatten().filter_map(Value::as_str);
         let unknown = features.find(|feature| !self.has_feature(feature))?;
         Some(format!("`{name}` has no feature `{unknown}`"))
@@ -147,7 +149,7 @@ impl Manifest {
 }
 
 #[test]
-fn features_that_an_example_needs_are_missed() {
+fn missing_features_of_an_example_are_listed() {
     let manifest = Manifest::of_the_library();
     let client = |given: &[&str]| manifest.missing_features("polite_client", given);
     assert_eq!(client(&["admin", "metrics"]), ["client"]);

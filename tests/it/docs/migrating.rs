@@ -4,13 +4,13 @@ use tollgate::Quota;
 
 const MIGRATING: &str = include_str!("../../../src/docs/migrating.md");
 
-/// What stands in backticks in a line.
+/// Returns the texts in backticks in a line.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
 #[test]
-fn the_quotas_in_its_tables_are_quotas() {
+fn quotas_in_tables_are_valid() {
     let rows = MIGRATING.lines().filter(|line| line.starts_with("| "));
     let here = rows.filter_map(|row| row.split(" | ").nth(1));
     let quotas: Vec<&str> = here
@@ -20,8 +20,8 @@ fn the_quotas_in_its_tables_are_quotas() {
         .collect();
     assert!(quotas.len() >= 9, "{quotas:?}");
     for text in quotas {
-        if let Err(refused) = text.parse::<Quota>() {
-            panic!("{refused}");
+        if let Err(error) = text.parse::<Quota>() {
+            panic!("{error}");
         }
     }
 }

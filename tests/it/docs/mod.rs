@@ -1,4 +1,4 @@
-//! The guides, as far as doctests do not see them.
+//! Tests of the guides that doctests cannot run.
 
 pub(crate) mod commands;
 mod compare;

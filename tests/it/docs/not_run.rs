@@ -10,7 +10,7 @@ pub(super) struct NotRun {
     pub(super) begins: &'static str,
     #[expect(dead_code, reason = "documents the list")]
     because: &'static str,
-    /// Checks what the command names. `Err` describes what is wrong.
+    /// Checks the names in the command. `Err` contains the error.
     pub(super) check: fn(&[String]) -> Result<(), String>,
 }
 
@@ -22,7 +22,7 @@ pub(super) const LIST: &[NotRun] = &[
     },
     NotRun {
         begins: "scripts/",
-        because: "as with ./scripts/",
+        because: "see ./scripts/",
         check: script,
     },
     NotRun {
@@ -115,8 +115,8 @@ fn bench(words: &[String]) -> Result<(), String> {
     let target = benchmarks.target("bench", name);
     let target = target.ok_or_else(|| format!("there is no benchmark `{name}`"))?;
     let path = format!("benches/{}", target["path"].as_str().unwrap());
-    let is_there = root().join(&path).exists();
-    is_there
+    let exists = root().join(&path).exists();
+    exists
         .then_some(())
         .ok_or_else(|| format!("{path} does not exist"))
 }

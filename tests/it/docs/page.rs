@@ -1,29 +1,29 @@
-//! Markdown, as far as the tests read it: blocks of code, code within lines, links, headings.
+//! Parser for the parts of Markdown that tests read: code blocks, inline code, links, headings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::root;
 
-/// A page of the project: a Markdown file, or the front of an example.
+/// A Markdown file, or the module documentation of an example.
 pub(crate) struct Page {
-    /// From the root of the project, with `/` on every system.
+    /// Relative to the root of the project, with `/` on every system.
     pub(crate) path: String,
     text: String,
 }
 
-/// What stands between two fences.
+/// A fenced code block.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    /// `sh`, `rust,ignore`, or nothing.
+    /// Such as `sh` or `rust,ignore`. May be empty.
     pub(crate) language: String,
     pub(crate) text: String,
-    /// Of its first fence.
+    /// Line of the opening fence.
     pub(crate) line: usize,
 }
 
 impl Page {
-    /// A Markdown file.
+    /// Reads a Markdown file.
     pub(crate) fn read(path: &str) -> Self {
         let text = fs::read_to_string(root().join(path));
         Self {
@@ -32,7 +32,7 @@ impl Page {
         }
     }
 
-    /// Module documentation of an example.
+    /// Reads the module documentation of an example.
     fn of_example(path: &str) -> Self {
         let page = Self::read(path);
         let front = page.text.lines().map_while(|line| {
@@ -47,7 +47,7 @@ impl Page {
         &self.text
     }
 
-    /// Everything but code blocks and tables.
+    /// Returns the text without code blocks and tables.
     pub(crate) fn prose(&self) -> String {
         let paragraphs = self.paragraphs().into_iter().map(|(_, text)| text);
         paragraphs
@@ -80,18 +80,18 @@ impl Page {
                 (None, None) => {}
             }
         }
-        assert!(open.is_none(), "{}: a block does not end", self.path);
+        assert!(open.is_none(), "{}: unclosed block", self.path);
         blocks
     }
 
-    /// The texts of all blocks in this language.
+    /// Returns the texts of all blocks in this language.
     pub(crate) fn blocks_in(&self, language: &str) -> Vec<String> {
         let blocks = self.blocks().into_iter();
         let wanted = blocks.filter(|block| block.language == language);
         wanted.map(|block| block.text).collect()
     }
 
-    /// Everything but the blocks, each paragraph with the line that it begins in.
+    /// Returns all paragraphs outside of blocks, each with the line in which it begins.
     fn paragraphs(&self) -> Vec<(usize, String)> {
         let mut paragraphs = vec![(1, String::new())];
         let mut is_in_block = false;
@@ -110,7 +110,7 @@ impl Page {
         paragraphs
     }
 
-    /// What stands in backticks, with the line that its paragraph begins in.
+    /// Returns inline code, with the line in which its paragraph begins.
     pub(crate) fn spans(&self) -> Vec<(usize, String)> {
         let mut spans = Vec::new();
         for (line, paragraph) in self.paragraphs() {
@@ -122,13 +122,14 @@ impl Page {
                 self.path
             );
             let within = parts.into_iter().skip(1).step_by(2);
-            let unbroken = within.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" "));
-            spans.extend(unbroken.map(|span| (line, span)));
+            let on_one_line =
+                within.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" "));
+            spans.extend(on_one_line.map(|span| (line, span)));
         }
         spans
     }
 
-    /// What links lead to: `[so](here)`, `![so](here)` and `[so]: here`.
+    /// Returns the targets of links: `[text](target)`, `![text](target)` and `[text]: target`.
     pub(crate) fn links(&self) -> Vec<(usize, String)> {
         let mut links = Vec::new();
         for (line, paragraph) in self.paragraphs() {
@@ -151,7 +152,7 @@ impl Page {
         links
     }
 
-    /// What `#…` can lead to, as GitHub and rustdoc make it of a heading.
+    /// Returns the anchors of all headings, as GitHub and rustdoc generate them.
     pub(crate) fn anchors(&self) -> Vec<String> {
         let paragraphs = self.paragraphs();
         let lines = paragraphs.iter().flat_map(|(_, text)| text.lines());
@@ -172,7 +173,7 @@ impl Page {
     }
 }
 
-/// Every Markdown file of the project.
+/// Returns every Markdown file of the project.
 pub(crate) fn pages() -> Vec<Page> {
     let mut found = Vec::new();
     collect(root(), &mut found);
@@ -181,7 +182,7 @@ pub(crate) fn pages() -> Vec<Page> {
     found.iter().map(|path| Page::read(path)).collect()
 }
 
-/// The module documentation of all examples: single files, and packages of their own.
+/// Returns the module documentation of all examples: single files and packages.
 pub(crate) fn examples() -> Vec<Page> {
     let files = fs::read_dir(root().join("examples")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());

@@ -1,11 +1,11 @@
-//! Blocks of code are of a kind that something looks at, and files that are shown can be read.
+//! Every code block has a language that a test checks, and every policy file on a page is valid.
 
 use super::manifest::{self, Manifest};
 use super::page::{Block, Page, pages};
 
-/// Which test checks the blocks of a language. A new language needs a test.
-const LOOKED_AT: &[(&str, &str)] = &[
-    ("", "rustdoc runs them: in guides, nothing is Rust"),
+/// Languages, each with the test that checks its blocks. A new language needs a test.
+const CHECKED_BY: &[(&str, &str)] = &[
+    ("", "rustdoc runs them: in guides, the default is Rust"),
     ("rust", "rustdoc runs them"),
     ("no_run", "rustdoc builds them"),
     ("ignore", "client::sockets has the same lines"),
@@ -14,31 +14,31 @@ const LOOKED_AT: &[(&str, &str)] = &[
     ("toml", "this test"),
     ("http", "docs::commands, examples::readme"),
     ("text", "pictures and messages have tests of their own"),
-    ("js", "what others have: nothing of ours"),
+    ("js", "code of other projects, which is not checked"),
 ];
 
 #[test]
-fn every_block_is_of_a_kind_that_is_looked_at() {
-    let mut wrong = Vec::new();
+fn every_language_of_a_block_is_checked() {
+    let mut invalid = Vec::new();
     for page in pages() {
         for block in page.blocks() {
-            let is_known = LOOKED_AT.iter().any(|(known, _)| block.language == *known);
+            let is_known = CHECKED_BY.iter().any(|(known, _)| block.language == *known);
             let is_rust = block.language.is_empty() && !page.path.starts_with("src/docs/");
             if !is_known || is_rust {
-                wrong.push(format!(
+                invalid.push(format!(
                     "{}:{}: {:?}",
                     page.path, block.line, block.language
                 ));
             }
         }
     }
-    assert!(wrong.is_empty(), "no test checks\n{}", wrong.join("\n"));
+    assert!(invalid.is_empty(), "no test checks\n{}", invalid.join("\n"));
 }
 
-/// What is wrong with a TOML block, if anything is.
-fn wrong(block: &Block) -> Option<String> {
+/// Returns the error in a TOML block, or `None` if it is valid.
+fn invalid(block: &Block) -> Option<String> {
     if manifest::is_manifest(&block.text) {
-        return Manifest::of_the_library().refuses(&block.text);
+        return Manifest::of_the_library().error_in(&block.text);
     }
     let source = tollgate::config::Source::toml(&*block.text);
     let read = source.variables([("JWT_SECRET", "any")]).read();
@@ -46,14 +46,14 @@ fn wrong(block: &Block) -> Option<String> {
 }
 
 #[test]
-fn every_file_that_is_shown_can_be_read() {
+fn every_policy_file_on_a_page_is_valid() {
     let mut problems = Vec::new();
     let mut read = 0;
     for page in pages() {
         let blocks = page.blocks().into_iter();
         for block in blocks.filter(|block| block.language == "toml") {
             read += 1;
-            if let Some(why) = wrong(&block) {
+            if let Some(why) = invalid(&block) {
                 problems.push(format!("{}:{}: {why}", page.path, block.line));
             }
         }
@@ -63,7 +63,7 @@ fn every_file_that_is_shown_can_be_read() {
 }
 
 #[test]
-fn a_wrong_file_is_noticed() {
+fn invalid_files_are_detected() {
     let block = |text: &str| Block {
         language: "toml".to_owned(),
         text: text.to_owned(),
@@ -74,12 +74,12 @@ fn a_wrong_file_is_noticed() {
         "[dependencies]\ntollgate = { version = '0.1', features = ['raddis'] }",
         "[dependencies]\nno-such-crate = '1'",
     ] {
-        assert!(wrong(&block(text)).is_some(), "{text}");
+        assert!(invalid(&block(text)).is_some(), "{text}");
     }
-    assert!(wrong(&block("[global]\nauthenticated = '1/houre'")).is_some());
+    assert!(invalid(&block("[global]\nauthenticated = '1/houre'")).is_some());
 }
 
-/// The settings of a page: the policy file that its commands are about.
+/// Returns the policy file of a page, to which its commands refer.
 pub(super) fn policy_of(page: &Page) -> Option<String> {
     let mut files = page.blocks_in("toml").into_iter();
     files.rfind(|text| !manifest::is_manifest(text))

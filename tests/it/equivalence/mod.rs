@@ -1,4 +1,4 @@
-//! The layer answers alike whatever store is behind it.
+//! The layer returns the same responses with every store.
 //!
 //! The layer has shorter paths for a memory store, for policies with one quota, and for stores
 //! without overrides. This property runs the same requests through all of them and compares
@@ -24,14 +24,14 @@ use tollgate::{
 };
 use tower::{Layer, ServiceExt};
 
-use self::request::{Sent, Source, sent, source};
+use self::request::{Source, TestRequest, source, test_request};
 use self::shape::PolicyShape;
 use self::store::{Forwarding, Seen, usages};
 use crate::properties::config;
 use crate::support::store_ext::StoreExt as _;
 use crate::support::tokens::NOW;
 
-/// How the layer is set up, besides its policy.
+/// Settings of the layer, except its policy.
 #[derive(Clone, Debug)]
 struct Setup {
     source: Source,
@@ -57,51 +57,56 @@ fn setup() -> impl Strategy<Value = Setup> {
     )
 }
 
-/// The four ways to the same counters.
+/// Stores with the same counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum StoreKind {
     Memory,
     Wrapped,
     Late,
     WithOverride,
 }
 
-const WAYS: [Way; 4] = [Way::Memory, Way::Wrapped, Way::Late, Way::WithOverride];
+const STORE_KINDS: [StoreKind; 4] = [
+    StoreKind::Memory,
+    StoreKind::Wrapped,
+    StoreKind::Late,
+    StoreKind::WithOverride,
+];
 
-/// One application with its counters.
-struct Subject {
-    way: Way,
+/// An application with its counters.
+struct TestApp {
+    kind: StoreKind,
     app: Router,
     clock: ManualClock,
     memory: Arc<MemoryStore>,
     wrapped: Option<Forwarding>,
 }
 
-impl Subject {
-    /// `None` if the policy is refused.
-    fn new(way: Way, shape: &PolicyShape, setup: &Setup) -> Option<Self> {
+impl TestApp {
+    /// Returns `None` if the policy is rejected.
+    fn new(kind: StoreKind, shape: &PolicyShape, setup: &Setup) -> Option<Self> {
         let clock = ManualClock::at(Timestamp::from_secs(NOW));
         let memory = Arc::new(MemoryStore::new());
         let builder = RateLimitLayer::builder(shape.build())
             .clock(clock.clone())
             .headers(setup.headers);
-        let builder = setup.source.set(builder);
+        let builder = setup.source.configure(builder);
         let builder = if setup.insert_extensions {
             builder.insert_extensions()
         } else {
             builder
         };
-        let wrapped = match way {
-            Way::Memory | Way::WithOverride => None,
-            Way::Wrapped => Some(Forwarding::new(Arc::clone(&memory), false)),
-            Way::Late => Some(Forwarding::new(Arc::clone(&memory), true)),
+        let wrapped = match kind {
+            StoreKind::Memory | StoreKind::WithOverride => None,
+            StoreKind::Wrapped => Some(Forwarding::new(Arc::clone(&memory), false)),
+            StoreKind::Late => Some(Forwarding::new(Arc::clone(&memory), true)),
         };
         let builder = match &wrapped {
             Some(wrapped) => builder.store(wrapped.clone()),
             None => builder.store(Arc::clone(&memory)),
         };
         let layer = builder.build().ok()?;
-        if way == Way::WithOverride {
+        if kind == StoreKind::WithOverride {
             let unrelated = Override::new([("user", "unrelated")], "global", "7/minute").unwrap();
             memory.set_override(unrelated).wait().unwrap();
         }
@@ -111,7 +116,7 @@ impl Subject {
             Router::new().fallback_service(layer.layer(router()))
         };
         Some(Self {
-            way,
+            kind,
             app,
             clock,
             memory,
@@ -119,15 +124,15 @@ impl Subject {
         })
     }
 
-    async fn send(&self, sent: &Sent, source: Source) -> Observed {
-        self.clock.advance(sent.wait);
-        let step = Duration::from_secs(sent.wall_step.unsigned_abs());
-        if sent.wall_step < 0 {
+    async fn send(&self, test_request: &TestRequest, source: Source) -> Observed {
+        self.clock.advance(test_request.wait);
+        let step = Duration::from_secs(test_request.wall_step.unsigned_abs());
+        if test_request.wall_step < 0 {
             self.clock.step_wall_back(step);
         } else {
             self.clock.step_wall_forward(step);
         }
-        let request = sent.request(source);
+        let request = test_request.request(source);
         let response = self.app.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, 1 << 20).await.unwrap();
@@ -139,17 +144,17 @@ impl Subject {
         }
     }
 
-    /// The number of counters that have not expired, and the state of each.
+    /// Returns the number of counters that have not expired, and the state of each.
     fn usages(&self, seen: &Seen) -> (usize, Vec<String>) {
         let now = self.clock.now();
-        // Expired counters are removed little by little, which depends on their hashes.
+        // Expired counters are removed in an order that depends on their hashes. Remove all of them here.
         self.memory.sweep(now).wait().unwrap();
         let len = self.memory.len().wait().unwrap();
         (len, usages(&self.memory, seen, now))
     }
 }
 
-/// Routes that rules name, and a fallback.
+/// Returns a router with routes that rules name, and a fallback.
 fn router() -> Router {
     Router::new()
         .route("/a", routing::any(handler))
@@ -158,7 +163,7 @@ fn router() -> Router {
         .fallback(handler)
 }
 
-/// Returns the status in the request, and what the handler gets.
+/// Returns the status from the request, and the decision that the handler gets in the body.
 async fn handler(request: Request<Body>) -> Response<Body> {
     let (request, _) = request.into_parts();
     let number = |name: &str| {
@@ -178,7 +183,7 @@ async fn handler(request: Request<Body>) -> Response<Body> {
         .unwrap()
 }
 
-/// Everything that a client, and a layer around ours, can see.
+/// Everything that a client or an outer layer can observe.
 #[derive(Debug, PartialEq, Eq)]
 struct Observed {
     status: u16,
@@ -202,41 +207,41 @@ fn every_store_gives_the_same_responses_and_counters() {
         .enable_time()
         .build()
         .unwrap();
-    let all = (shape::policy(), setup(), vec(sent(), 1..24));
+    let all = (shape::policy(), setup(), vec(test_request(), 1..24));
     let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
     let counted = std::cell::RefCell::new(&mut statuses);
     proptest!(config(400), |((shape, setup, requests) in all)| {
-        let subjects: Option<Vec<_>> = WAYS
+        let apps: Option<Vec<_>> = STORE_KINDS
             .into_iter()
-            .map(|way| Subject::new(way, &shape, &setup))
+            .map(|kind| TestApp::new(kind, &shape, &setup))
             .collect();
-        let Some(subjects) = subjects else {
-            return Err(TestCaseError::reject("the policy is refused"));
+        let Some(apps) = apps else {
+            return Err(TestCaseError::reject("the policy is rejected"));
         };
-        for (number, sent) in requests.iter().enumerate() {
-            let expected = runtime.block_on(subjects[0].send(sent, setup.source));
+        for (number, test_request) in requests.iter().enumerate() {
+            let expected = runtime.block_on(apps[0].send(test_request, setup.source));
             *counted.borrow_mut().entry(expected.status).or_default() += 1;
-            for subject in &subjects[1..] {
-                let observed = runtime.block_on(subject.send(sent, setup.source));
+            for app in &apps[1..] {
+                let observed = runtime.block_on(app.send(test_request, setup.source));
                 prop_assert_eq!(
                     &observed, &expected,
-                    "request {} {:?}: {:?} (left) is not as {:?} (right)",
-                    number, sent, subject.way, WAYS[0]
+                    "request {} {:?}: {:?} (left) differs from {:?} (right)",
+                    number, test_request, app.kind, STORE_KINDS[0]
                 );
             }
-            let seen = subjects.iter().find_map(|subject| subject.wrapped.as_ref());
+            let seen = apps.iter().find_map(|app| app.wrapped.as_ref());
             let seen = seen.unwrap().seen();
-            let expected = subjects[0].usages(&seen);
-            for subject in &subjects[1..] {
+            let expected = apps[0].usages(&seen);
+            for app in &apps[1..] {
                 prop_assert_eq!(
-                    &subject.usages(&seen), &expected,
+                    &app.usages(&seen), &expected,
                     "counters after request {} {:?}: {:?} (left), {:?} (right)",
-                    number, sent, subject.way, WAYS[0]
+                    number, test_request, app.kind, STORE_KINDS[0]
                 );
             }
         }
     });
-    // Otherwise the property would compare little.
+    // The property is meaningful only if many requests are allowed and many denied.
     let of = |status| statuses.get(&status).copied().unwrap_or_default();
     assert!(of(200) > 500 && of(429) > 500, "{statuses:?}");
 }

@@ -1,4 +1,4 @@
-//! Callers, where their identity comes from, and requests.
+//! Callers, sources of their identity, and requests.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tollgate::{Identity, RateLimitLayerBuilder};
 
 use crate::support::tokens::{self, NOW};
 
-/// Where the identity of a caller comes from.
+/// Source of the identity of a caller.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source {
     PeerIp,
@@ -23,7 +23,7 @@ pub(super) enum Source {
     Extension,
     UserHeader,
     Closure,
-    /// A user header, and the tier from a look-up.
+    /// The user is in a header, and the tier comes from a look-up.
     TierLookup,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn source() -> impl Strategy<Value = Source> {
 }
 
 impl Source {
-    pub(super) fn set(self, builder: RateLimitLayerBuilder) -> RateLimitLayerBuilder {
+    pub(super) fn configure(self, builder: RateLimitLayerBuilder) -> RateLimitLayerBuilder {
         match self {
             Self::PeerIp => builder,
             Self::ForwardedIp => builder.trusted_proxies(["192.0.2.0/24"]),
@@ -73,7 +73,7 @@ impl Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
     Unauthenticated,
-    /// A wrong token, an unknown key.
+    /// Sends a wrong token or an unknown key.
     Wrong,
     Alice,
     Bob,
@@ -116,7 +116,7 @@ impl Caller {
 
     fn token(self) -> Option<String> {
         let name = self.name()?;
-        // The clock is set ahead by days at most.
+        // The test advances the clock by days at most.
         let exp = NOW + 400 * 86_400;
         let claims = format!(
             r#"{{"sub":"{name}","exp":{exp},"tenant":"acme","plan":"team","roles":["{name}"]}}"#
@@ -129,24 +129,24 @@ impl Caller {
     }
 }
 
-/// One request, and what happens before and after it.
+/// A request, and steps of the clock before it.
 #[derive(Clone, Debug)]
-pub(super) struct Sent {
-    /// How far the clock is set ahead before the request.
+pub(super) struct TestRequest {
+    /// Advance of the clock before the request.
     pub(super) wait: Duration,
-    /// By how many seconds the wall clock is stepped before the request.
+    /// Step of the wall clock before the request, in seconds.
     pub(super) wall_step: i64,
     caller: Caller,
     line: (&'static str, &'static str),
     host: u8,
     cost: Option<u8>,
-    /// The status that the handler returns.
+    /// Status that the handler returns.
     status: u16,
-    /// What the handler charges in addition.
+    /// Amount that the handler charges in addition.
     charge: Option<u8>,
 }
 
-pub(super) fn sent() -> impl Strategy<Value = Sent> {
+pub(super) fn test_request() -> impl Strategy<Value = TestRequest> {
     let wait = prop_oneof![
         4 => Just(0),
         2 => 1..20_u64,
@@ -156,7 +156,7 @@ pub(super) fn sent() -> impl Strategy<Value = Sent> {
         12 => Just(0),
         1 => select(vec![-90_000, -3_600, -1, 1, 3_600, 90_000]),
     ];
-    // `/a/` is read as `/a` and as `/a/{id}`: its rules are united for the request.
+    // `/a/` is read as `/a` and as `/a/{id}`: the rules of both apply.
     let path = prop_oneof![
         3 => select(vec!["/a", "/a", "/a/1", "/files/x/y", "/open", "/none"]),
         1 => select(vec!["/a/", "/a/", "/a//1", "/%61", "/files//x", "/files", "/open/"]),
@@ -173,7 +173,7 @@ pub(super) fn sent() -> impl Strategy<Value = Sent> {
         option::weighted(0.1, 1..4_u8),
     )
         .prop_map(
-            |(wait, wall_step, caller, line, host, cost, status, charge)| Sent {
+            |(wait, wall_step, caller, line, host, cost, status, charge)| TestRequest {
                 wait,
                 wall_step,
                 caller,
@@ -186,7 +186,7 @@ pub(super) fn sent() -> impl Strategy<Value = Sent> {
         )
 }
 
-impl Sent {
+impl TestRequest {
     pub(super) fn request(&self, source: Source) -> Request<Body> {
         let (method, path) = self.line;
         let mut request = Request::builder()

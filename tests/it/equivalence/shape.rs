@@ -1,4 +1,4 @@
-//! Policies of every shape, with limits that a few requests reach.
+//! Random policies, with limits that a few requests reach.
 
 use proptest::option;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use tollgate::policy::{Count, Policy, PolicyBuilder, Rule, Tiers};
 
 pub(super) const ROUTES: [&str; 4] = ["GET /a", "/a", "/a/{id}", "/files/{*rest}"];
 
-/// A policy as it is printed when a case fails.
+/// A policy that can be printed when a case fails.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PolicyShape {
     authenticated: Option<RuleShape>,
@@ -25,7 +25,7 @@ struct RuleShape {
     per: Option<&'static [&'static str]>,
     count: Option<&'static str>,
     cost: Cost,
-    /// An amount of its own for the tier `team`.
+    /// Amount for the tier `team`, if it has one.
     amount_of_team: Option<u64>,
     is_scaled: bool,
     is_dry_run: bool,
@@ -114,7 +114,7 @@ fn endpoint() -> impl Strategy<Value = EndpointShape> {
 }
 
 pub(super) fn policy() -> impl Strategy<Value = PolicyShape> {
-    // One quota and nothing else is the most frequent policy.
+    // A policy with one quota is the most frequent one, so it has a case of its own.
     let short = rule().prop_map(|rule| PolicyShape {
         authenticated: Some(rule.clone()),
         anonymous: Some(rule),

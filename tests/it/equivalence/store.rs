@@ -1,4 +1,4 @@
-//! A store around a memory store. The layer does not know that there is a memory store inside.
+//! A store that wraps a memory store, so that the layer cannot detect the memory store.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,12 +13,12 @@ use tollgate::{
     Timestamp, Usages, Value,
 };
 
-/// Forwards all calls, and lists the counters of their batches.
+/// Forwards all calls, and records the counters of their batches.
 #[derive(Clone, Debug)]
 pub(super) struct Forwarding {
     inner: Arc<MemoryStore>,
-    /// Whether each answer is pending once before it is ready.
-    is_late: bool,
+    /// Whether each reply is pending once before it is ready.
+    is_pending_once: bool,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -32,10 +32,10 @@ pub(super) enum Dimension {
 }
 
 impl Forwarding {
-    pub(super) fn new(inner: Arc<MemoryStore>, is_late: bool) -> Self {
+    pub(super) fn new(inner: Arc<MemoryStore>, is_pending_once: bool) -> Self {
         Self {
             inner,
-            is_late,
+            is_pending_once,
             seen: Arc::default(),
         }
     }
@@ -44,7 +44,7 @@ impl Forwarding {
         self.seen.lock().unwrap().clone()
     }
 
-    fn see(&self, batch: &Batch<'_>) {
+    fn record_counters(&self, batch: &Batch<'_>) {
         let mut seen = self.seen.lock().unwrap();
         for check in batch.checks() {
             let dimensions = check.subject().dimensions();
@@ -56,11 +56,11 @@ impl Forwarding {
         }
     }
 
-    fn answer<T: Clone + Send + Unpin + 'static>(&self, answer: StoreFuture<T>) -> StoreFuture<T> {
-        if !self.is_late {
+    fn delay<T: Clone + Send + Unpin + 'static>(&self, answer: StoreFuture<T>) -> StoreFuture<T> {
+        if !self.is_pending_once {
             return answer;
         }
-        StoreFuture::pending(Late {
+        StoreFuture::pending(PendingOnce {
             result: Some(answer.wait()),
             is_polled: false,
         })
@@ -97,21 +97,21 @@ pub(super) fn usages(store: &MemoryStore, seen: &Seen, now: Timestamp) -> Vec<St
 
 impl Store for Forwarding {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.see(batch);
-        self.answer(self.inner.decide(batch, now))
+        self.record_counters(batch);
+        self.delay(self.inner.decide(batch, now))
     }
 
     fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.answer(self.inner.peek(batch, now))
+        self.delay(self.inner.peek(batch, now))
     }
 
     fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
-        self.see(batch);
-        self.answer(self.inner.record(batch, now))
+        self.record_counters(batch);
+        self.delay(self.inner.record(batch, now))
     }
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        self.answer(self.inner.refund(batch, charged_at, now))
+        self.delay(self.inner.refund(batch, charged_at, now))
     }
 
     fn use_clock(&self, clock: &Arc<dyn Clock>) -> TimeSource {
@@ -128,12 +128,12 @@ impl Store for Forwarding {
 }
 
 /// A result that is pending at the first poll.
-struct Late<T> {
+struct PendingOnce<T> {
     result: Option<T>,
     is_polled: bool,
 }
 
-impl<T: Unpin> Future for Late<T> {
+impl<T: Unpin> Future for PendingOnce<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {

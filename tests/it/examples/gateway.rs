@@ -3,11 +3,13 @@
 mod answers;
 mod attack;
 mod dashboard;
+mod logs;
 mod redis;
 mod reload;
 mod rows;
 mod settings;
 mod table;
+mod webhook;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -26,7 +26,7 @@ impl Agent {
         }
     }
 
-    async fn say(&self, group: &str, user: &str, text: &str) -> Value {
+    async fn post(&self, group: &str, user: &str, text: &str) -> Value {
         let message = json!({ "group": group, "user": user, "text": text });
         let answer = send_json(&self.client, "POST /message", &[], &message).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
@@ -35,7 +35,7 @@ impl Agent {
 
     /// Sends a message for the assistant. Returns whether it was allowed.
     async fn is_allowed(&self, group: &str, user: &str) -> bool {
-        let answer = self.say(group, user, "@agent hello").await;
+        let answer = self.post(group, user, "@agent hello").await;
         if answer["type"] == "assistant" {
             return true;
         }
@@ -91,9 +91,9 @@ async fn ten_messages_are_allowed_and_no_more() {
     let agent = Agent::start(&[HOUR]).await;
     for left in (0..10).rev() {
         let answer = agent
-            .say("slack:C123", "slack:U456", "@agent  tell me more ")
+            .post("slack:C123", "slack:U456", "@agent  show me more ")
             .await;
-        let expected = json!({ "type": "assistant", "prompt": "tell me more", "remaining": left });
+        let expected = json!({ "type": "assistant", "prompt": "show me more", "remaining": left });
         assert_eq!(answer, expected);
     }
     for _ in 11..=12 {
@@ -119,7 +119,7 @@ async fn commands_always_work_and_ignored_messages_do_not_count() {
     ];
     for round in 0..2 {
         for (text, expected) in &bypasses {
-            assert_eq!(agent.say("g", "u", text).await, *expected, "{text:?}");
+            assert_eq!(agent.post("g", "u", text).await, *expected, "{text:?}");
         }
         let left = if round == 0 { 2 } else { 0 };
         assert_eq!(agent.usage("g", "u").await, (2, left));

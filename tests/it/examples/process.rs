@@ -49,10 +49,13 @@ fn binary(name: &str) -> PathBuf {
 fn is_setting(name: &str) -> bool {
     let names = [
         "ADMIN_TOKEN",
+        "ADMIN_TOKENS",
         "ALLOWED_USERS",
         "CALLS",
         "CLIENTS",
         "JWT_SECRET",
+        "LOG_FORMAT",
+        "LOG_IDENTITIES",
         "LOG_LEVEL",
         "REDIS_URL",
         "TARGET_URL",
@@ -61,6 +64,7 @@ fn is_setting(name: &str) -> bool {
         "TRUSTED_PROXIES",
     ];
     let families = [
+        "ALERT_",
         "GLOBAL_SEND_RATE_LIMIT_",
         "MERCURY_",
         "RATE_LIMIT_",
@@ -92,7 +96,8 @@ pub(crate) async fn refuses(name: &str, wrong: &[(&str, &str, &str)]) {
         assert_eq!(end.code, Some(2), "{variable}={value}: {}", end.stderr);
         assert_eq!(end.stdout, "", "{variable}={value} and it listened");
         // A secret is not printed, even if it is rejected.
-        let is_secret = ["JWT_SECRET", "ADMIN_TOKEN"].contains(variable);
+        let secrets = ["_SECRET", "_TOKEN", "_TOKENS", "_KEY", "_WEBHOOK_URL"];
+        let is_secret = secrets.iter().any(|end| variable.ends_with(end));
         let shown = if is_secret { "…" } else { value };
         let expected = format!("{variable}={shown:?} cannot be used");
         assert!(!is_secret || value.is_empty() || !end.stderr.contains(value));

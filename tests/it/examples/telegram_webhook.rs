@@ -86,7 +86,7 @@ impl Bot {
     }
 
     /// Sends a message as this user, in a chat with another id, and returns the only reply.
-    async fn say(&self, user: i64, text: &str) -> String {
+    async fn post(&self, user: i64, text: &str) -> String {
         let chat = -1_000 - user;
         let mut replies = self.update(&message(user, chat, text)).await;
         let (to, reply) = replies.pop().expect("a reply");
@@ -106,14 +106,14 @@ fn message(user: i64, chat: i64, text: &str) -> Value {
 async fn each_user_has_a_limit_and_gets_the_limit_message() {
     let bot = Bot::start(&[("RATE_LIMIT_MAX", "3"), YEAR]).await;
     for text in ["one", "two", "three"] {
-        assert_eq!(bot.say(42, text).await, text);
+        assert_eq!(bot.post(42, text).await, text);
     }
     // The message is not processed: there is no echo.
     for text in ["four", "five"] {
-        assert_eq!(bot.say(42, text).await, LIMITED);
+        assert_eq!(bot.post(42, text).await, LIMITED);
     }
-    assert_eq!(bot.say(43, "another user").await, "another user");
-    assert_eq!(bot.say(42, "six").await, LIMITED);
+    assert_eq!(bot.post(43, "another user").await, "another user");
+    assert_eq!(bot.post(42, "six").await, LIMITED);
 }
 
 /// The current hour, which is also the server's window.
@@ -130,7 +130,7 @@ async fn twenty_an_hour_is_the_default() {
         let bot = Bot::start(&[]).await;
         let mut replies = Vec::new();
         for number in 0..21 {
-            replies.push(bot.say(42, &number.to_string()).await);
+            replies.push(bot.post(42, &number.to_string()).await);
         }
         if begun == hour() {
             assert_eq!(replies[19], "19");
@@ -144,8 +144,8 @@ async fn twenty_an_hour_is_the_default() {
 async fn the_next_window_has_room_again() {
     let window = ("RATE_LIMIT_WINDOW_MS", "1000");
     let bot = Bot::start(&[("RATE_LIMIT_MAX", "1"), window]).await;
-    while bot.say(42, "hello").await != LIMITED {}
-    while bot.say(42, "hello").await == LIMITED {}
+    while bot.post(42, "hello").await != LIMITED {}
+    while bot.post(42, "hello").await == LIMITED {}
 }
 
 #[tokio::test]
@@ -170,10 +170,10 @@ async fn unknown_users_and_unsupported_updates_are_ignored() {
     let empty = bot.client.send("POST /webhook", &[]).await;
     assert_eq!((empty.status, empty.json()), (200, json!({ "ok": true })));
     // None of them was counted.
-    assert_eq!(bot.say(42, "one").await, "one");
-    assert_eq!(bot.say(42, "two").await, "two");
-    assert_eq!(bot.say(42, "three").await, LIMITED);
-    assert_eq!(bot.say(43, "one").await, "one");
+    assert_eq!(bot.post(42, "one").await, "one");
+    assert_eq!(bot.post(42, "two").await, "two");
+    assert_eq!(bot.post(42, "three").await, LIMITED);
+    assert_eq!(bot.post(43, "one").await, "one");
 }
 
 /// Concurrent messages get as many replies as sequential ones.
@@ -271,10 +271,10 @@ async fn two_bots_share_one_limit_in_a_namespace_of_their_own() {
     assert!(redis.keys().is_empty(), "strangers are counted");
     for number in 0..4 {
         let bot = if number % 2 == 0 { &one } else { &other };
-        assert_eq!(bot.say(42, "hello").await, "hello", "{number}");
+        assert_eq!(bot.post(42, "hello").await, "hello", "{number}");
     }
     for bot in [&one, &other] {
-        assert_eq!(bot.say(42, "hello").await, LIMITED);
+        assert_eq!(bot.post(42, "hello").await, LIMITED);
     }
     let keys = redis.keys();
     assert!(keys.iter().all(|key| key.starts_with("telegram-webhook:")));
@@ -287,7 +287,7 @@ async fn two_bots_share_one_limit_in_a_namespace_of_their_own() {
         let mut replies = Vec::new();
         // A user who was just denied stays denied for up to a second (deny cache).
         while replies.len() < 5 {
-            let reply = bot.say(42, "hello").await;
+            let reply = bot.post(42, "hello").await;
             if reply == "hello" || !replies.is_empty() {
                 replies.push(reply);
             }

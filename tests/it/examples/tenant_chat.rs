@@ -77,7 +77,7 @@ impl Chat {
         }
     }
 
-    async fn say(&self, headers: &[(&str, &str)]) -> Answer {
+    async fn post(&self, headers: &[(&str, &str)]) -> Answer {
         let message = json!({ "message": "how are you?" });
         let answer = send_json(&self.client, "POST /chat", headers, &message).await;
         if answer.status == 200 {
@@ -86,18 +86,18 @@ impl Chat {
         answer
     }
 
-    async fn say_as(&self, token: &str) -> Answer {
-        self.say(&[("authorization", token)]).await
+    async fn chat_as(&self, token: &str) -> Answer {
+        self.post(&[("authorization", token)]).await
     }
 
     /// Sends this many messages, and one more that is denied with this limit.
     async fn exhaust(&self, token: &str, times: u64, limit: u64) {
         for left in (0..times).rev() {
-            let answer = self.say_as(token).await;
+            let answer = self.chat_as(token).await;
             assert_eq!(answer.status, 200, "{left} left");
             assert!(answer.number("x-ratelimit-remaining") >= left);
         }
-        let denied = self.say_as(token).await;
+        let denied = self.chat_as(token).await;
         assert_eq!(denied.status, 429);
         assert_eq!(denied.number("x-ratelimit-limit"), limit);
         assert_eq!(denied.number("x-ratelimit-remaining"), 0);
@@ -109,7 +109,7 @@ async fn the_tighter_of_minute_and_burst_applies() {
     // For acme the minute is tighter, for the others the burst.
     let chat = Chat::start(&[("default", 3, 2), ("acme", 3, 50), ("duo", 3, 2)]).await;
     for left in (0..3).rev() {
-        let answer = chat.say_as(&user("acme", "alice")).await;
+        let answer = chat.chat_as(&user("acme", "alice")).await;
         assert_eq!(answer.status, 200);
         assert_eq!(answer.number("x-ratelimit-limit"), 3);
         assert_eq!(answer.number("x-ratelimit-remaining"), left);
@@ -118,12 +118,130 @@ async fn the_tighter_of_minute_and_burst_applies() {
         let policy = answer.header("x-ratelimit-policy");
         assert_eq!(policy, Some("tenant+user:global:1m"));
     }
-    let denied = chat.say_as(&user("acme", "alice")).await;
+    let denied = chat.chat_as(&user("acme", "alice")).await;
     assert_eq!(denied.status, 429);
     assert!((1..=60).contains(&denied.number("retry-after")));
     assert_eq!(denied.number("x-ratelimit-limit"), 3);
+    let policy = denied.header("x-ratelimit-policy");
+    assert_eq!(policy, Some("tenant+user:global:1m"));
     for tenant in ["duo", "unknown-tenant"] {
         chat.exhaust(&user(tenant, "alice"), 2, 2).await;
+    }
+}
+
+/// Bug: allowed responses reported the burst, whose remaining amount is smaller.
+#[tokio::test]
+async fn responses_report_the_limit_per_minute_unless_the_burst_denies() {
+    let chat = Chat::start(&[("default", 60, 2), ("public", 30, 1)]).await;
+    let alice = user("acme", "alice");
+    for left in [59, 58] {
+        let answer = chat.chat_as(&alice).await;
+        assert_eq!(answer.number("x-ratelimit-limit"), 60);
+        assert_eq!(answer.number("x-ratelimit-remaining"), left);
+        let policy = answer.header("x-ratelimit-policy");
+        assert_eq!(policy, Some("tenant+user:global:1m"));
+    }
+    let denied = chat.chat_as(&alice).await;
+    assert_eq!(denied.status, 429);
+    assert_eq!(denied.number("x-ratelimit-limit"), 2);
+    assert_eq!(denied.number("x-ratelimit-remaining"), 0);
+    let policy = denied.header("x-ratelimit-policy");
+    assert_eq!(policy, Some("tenant+user:burst:1m"));
+    assert_eq!(
+        denied.json()["error"]["details"]["policy"],
+        "tenant+user:burst:1m"
+    );
+
+    let allowed = chat.post(&[]).await;
+    assert_eq!(allowed.number("x-ratelimit-limit"), 30);
+    assert_eq!(allowed.header("x-ratelimit-policy"), Some("ip:global:1m"));
+    let denied = chat.post(&[]).await;
+    assert_eq!(denied.number("x-ratelimit-limit"), 1);
+    assert_eq!(denied.header("x-ratelimit-policy"), Some("ip:burst:1m"));
+}
+
+/// A request of the limiter object: `{limit, windowSec}` -> `{allowed, remaining, resetAt}`.
+async fn checked(chat: &Chat, token: &str, limit: u64, window: u64) -> (bool, u64) {
+    let request = json!({ "limit": limit, "windowSec": window });
+    let headers: &[(&str, &str)] = if token.is_empty() {
+        &[]
+    } else {
+        &[("authorization", token)]
+    };
+    let before = seconds() * 1_000;
+    let answer = send_json(&chat.client, "POST /check", headers, &request).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let body = answer.json();
+    assert_eq!(body.as_object().unwrap().len(), 3, "{body}");
+    let reset_at = body["resetAt"].as_u64().unwrap();
+    let latest = (seconds() + 1 + window) * 1_000;
+    assert!(
+        (before..=latest).contains(&reset_at),
+        "{reset_at} is not in {before}..={latest}"
+    );
+    (
+        body["allowed"].as_bool().unwrap(),
+        body["remaining"].as_u64().unwrap(),
+    )
+}
+
+#[tokio::test]
+async fn check_counts_in_a_window_that_the_request_names() {
+    let chat = Chat::start(&[("default", 60, 2)]).await;
+    let alice = user("acme", "alice");
+    for left in [2, 1, 0] {
+        assert_eq!(checked(&chat, &alice, 3, 3_600).await, (true, left));
+    }
+    assert_eq!(checked(&chat, &alice, 3, 3_600).await, (false, 0));
+    // The timestamps stay: another limit applies to the same requests.
+    assert_eq!(checked(&chat, &alice, 5, 3_600).await, (true, 1));
+    assert_eq!(checked(&chat, &alice, 2, 3_600).await, (false, 0));
+    // Other members, and callers without a valid token, have counters of their own.
+    let forged = bearer(
+        "another secret",
+        json!({ "sub": "alice", "tenant_id": "acme" }),
+    );
+    for other in [&user("acme", "bob"), &user("globex", "alice"), &forged] {
+        assert_eq!(checked(&chat, other, 3, 3_600).await, (true, 2));
+    }
+    assert_eq!(
+        checked(&chat, "", 3, 3_600).await,
+        (true, 1),
+        "the address of the forged token"
+    );
+    // A check is no message.
+    assert_eq!(
+        chat.chat_as(&alice).await.number("x-ratelimit-remaining"),
+        59
+    );
+}
+
+#[tokio::test]
+async fn check_allows_again_when_the_oldest_request_leaves_the_window() {
+    let chat = Chat::start(&[("default", 60, 2)]).await;
+    let alice = user("acme", "alice");
+    while checked(&chat, &alice, 1, 1).await.0 {}
+    while !checked(&chat, &alice, 1, 1).await.0 {}
+}
+
+#[tokio::test]
+async fn wrong_checks_are_rejected_with_the_reason() {
+    let chat = Chat::start(&[("default", 60, 2)]).await;
+    for (request, why) in [
+        (json!({}), "missing field `limit`"),
+        (json!({ "limit": 3 }), "missing field `windowSec`"),
+        (json!({ "limit": 0, "windowSec": 60 }), "quota limit"),
+        (json!({ "limit": -1, "windowSec": 60 }), "-1"),
+        (json!({ "limit": 3, "windowSec": 0 }), "window"),
+        (
+            json!({ "limit": 3, "windowSec": 60, "user": "bob" }),
+            "unknown field `user`",
+        ),
+    ] {
+        let answer = send_json(&chat.client, "POST /check", &[], &request).await;
+        assert_eq!(answer.status, 400, "{request}");
+        let error = answer.json()["error"].as_str().unwrap().to_owned();
+        assert!(error.contains(why), "{request}: {error}");
     }
 }
 
@@ -132,7 +250,7 @@ async fn the_tighter_of_minute_and_burst_applies() {
 async fn the_burst_bounds_messages_at_once() {
     let chat = Chat::start(&[("default", 3, 2)]).await;
     chat.exhaust(&user("acme", "alice"), 2, 2).await;
-    let denied = chat.say_as(&user("acme", "alice")).await;
+    let denied = chat.chat_as(&user("acme", "alice")).await;
     // Three per minute: one every 20 seconds.
     assert!((1..=20).contains(&denied.number("retry-after")));
 }
@@ -163,19 +281,19 @@ async fn unauthenticated_callers_are_counted_per_ip_in_tenant_public() {
     ] {
         let chat = Chat::start(tenants).await;
         for left in (0..limit).rev() {
-            let answer = chat.say(&[]).await;
+            let answer = chat.post(&[]).await;
             assert_eq!(answer.status, 200);
             assert_eq!(answer.number("x-ratelimit-remaining"), left);
             assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:global:1m"));
         }
-        assert_eq!(chat.say(&[]).await.status, 429);
+        assert_eq!(chat.post(&[]).await.status, 429);
         // A forged token selects no other counter.
         let forged = bearer(
             "another secret",
             json!({ "sub": "alice", "tenant_id": "acme" }),
         );
-        assert_eq!(chat.say_as(&forged).await.status, 429);
-        assert_eq!(chat.say_as(&user("public", "alice")).await.status, 200);
+        assert_eq!(chat.chat_as(&forged).await.status, 429);
+        assert_eq!(chat.chat_as(&user("public", "alice")).await.status, 200);
     }
 }
 
@@ -186,8 +304,8 @@ async fn a_denial_has_the_trace_id_in_its_envelope() {
     let parent = format!("00-{TRACE}-00f067aa0ba902b7-01");
     let token = user("acme", "alice");
     let headers = [("authorization", &*token), ("traceparent", &*parent)];
-    assert_eq!(chat.say(&headers).await.status, 200);
-    let denied = chat.say(&headers).await;
+    assert_eq!(chat.post(&headers).await.status, 200);
+    let denied = chat.post(&headers).await;
     assert_eq!(denied.status, 429);
     let error = &denied.json()["error"];
     assert_eq!(error["code"], "RATE_LIMIT_EXCEEDED");
@@ -292,7 +410,7 @@ async fn the_commands_in_its_documentation_work() {
     let [alice, unauthenticated] = commands(&mut example).await;
     let answers = replay(example.address(), &alice).await;
     assert_eq!(answers[0].status, 200);
-    assert_eq!(answers[0].number("x-ratelimit-limit"), 10);
+    assert_eq!(answers[0].number("x-ratelimit-limit"), 60);
     let answers = replay(example.address(), &unauthenticated).await;
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     assert_eq!(statuses, [200, 200, 200, 429]);
@@ -304,7 +422,7 @@ async fn the_commands_in_its_documentation_work() {
     let answer = client
         .send("POST /chat", &[("authorization", &known)])
         .await;
-    assert_eq!(answer.number("x-ratelimit-limit"), 5);
+    assert_eq!(answer.number("x-ratelimit-limit"), 30);
 }
 
 #[tokio::test]
@@ -317,13 +435,13 @@ async fn two_chats_share_one_limit() {
     let token = user("acme", "alice");
     for left in (0..4).rev() {
         let chat = if left % 2 == 0 { &one } else { &other };
-        let answer = chat.say_as(&token).await;
+        let answer = chat.chat_as(&token).await;
         assert_eq!(answer.status, 200);
         assert_eq!(answer.number("x-ratelimit-remaining"), left);
     }
     for chat in [&one, &other] {
-        assert_eq!(chat.say_as(&token).await.status, 429);
-        assert_eq!(chat.say_as(&user("globex", "alice")).await.status, 200);
+        assert_eq!(chat.chat_as(&token).await.status, 429);
+        assert_eq!(chat.chat_as(&user("globex", "alice")).await.status, 200);
     }
     redis.assert_that_every_key_ends();
 

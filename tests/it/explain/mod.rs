@@ -46,7 +46,10 @@ fn policy() -> PolicyBuilder {
             "GET /ping",
             Rule::new("60/minute").name("ping").cost(2).global(false),
         )
-        .rule("tenant", Rule::new("100_000/day").per(["tenant"]))
+        .rule(
+            "tenant",
+            Rule::new("100_000/day").per(["tenant"]).scale(true),
+        )
         .rule("instance", Rule::new("1000/second").per([]).scale(false))
         .exempt_role("service")
         .exempt_subject("tenant", "ourselves")

@@ -170,7 +170,7 @@ fn unreachable_quota_is_reported() {
         Rule::new("101/day"),
         Rule::new("unlimited"),
         Rule::new("101/hour").global(false),
-        Rule::new("101/hour").per(["tenant"]),
+        Rule::new("101/hour").per(["tenant"]).scale(true),
         Rule::new("101/hour").cost(2),
         Rule::new("101/hour").cost_with(|_| 2),
         Rule::new("101/hour").count(Count::success()),
@@ -195,7 +195,106 @@ fn shared_counter_with_limits_per_tier_is_reported() {
         "{warning}"
     );
     assert!(warnings(policy(Rule::new("1000/hour").per([]))).is_empty());
-    assert!(warnings(policy(Rule::new("1000/hour").per(["tenant"]))).is_empty());
+}
+
+#[test]
+fn counter_of_a_tenant_with_limits_per_tier_is_reported() {
+    let policy = |rule: Rule| {
+        Policy::builder()
+            .tiers(Tiers::new("free").tier("team", 5))
+            .everyone("100/hour")
+            .rule("tenant", rule)
+    };
+    let tenant = || Rule::new("1000/hour").per(["tenant"]);
+    let [warning] = warnings(policy(tenant())).try_into().unwrap();
+    assert!(
+        warning.starts_with("rules[0]: callers of one tenant share its counter"),
+        "{warning}"
+    );
+    assert!(warning.contains("`scale = false`"), "{warning}");
+    for fine in [
+        tenant().scale(false),
+        tenant().scale(true),
+        Rule::new("1000/hour").per(["tenant", "user"]),
+        Rule::new("1000/hour").per(["ip"]),
+    ] {
+        assert!(warnings(policy(fine.clone())).is_empty(), "{fine:?}");
+    }
+}
+
+#[test]
+fn category_that_most_of_its_endpoints_ignore_is_reported() {
+    let own = |name| Rule::in_category("busy").quota("5/hour").name(name);
+    let policy = |category: Rule| {
+        Policy::builder()
+            .everyone("100/hour")
+            .category("busy", category)
+            .endpoint("GET /a", own("a"))
+            .endpoint("GET /b", own("b"))
+            .endpoint("GET /c", Rule::in_category("busy"))
+    };
+    let [warning] = warnings(policy(Rule::new("10/hour"))).try_into().unwrap();
+    assert!(
+        warning.starts_with("categories.busy: 2 of its 3 endpoints have a quota of their own"),
+        "{warning}"
+    );
+    for fine in [
+        Rule::new("10/hour").stack(true),
+        Rule::new("10/hour").stack(false),
+        Rule::new("unlimited"),
+    ] {
+        assert!(warnings(policy(fine.clone())).is_empty(), "{fine:?}");
+    }
+    let half = policy(Rule::new("10/hour")).endpoint("GET /d", Rule::in_category("busy"));
+    assert!(warnings(half).is_empty());
+}
+
+#[test]
+fn endpoint_without_any_limit_is_reported() {
+    let policy = |rule: Rule| {
+        Policy::builder()
+            .everyone("100/hour")
+            .endpoint("GET /free", rule.name("free"))
+    };
+    let free = || Rule::new("unlimited").global(false);
+    let [warning] = warnings(policy(free())).try_into().unwrap();
+    assert!(
+        warning.starts_with("endpoints[0]: no limit applies to `GET /free`"),
+        "{warning}"
+    );
+    assert!(warnings(policy(Rule::new("unlimited"))).is_empty());
+    let instance = Rule::new("1000/second").per([]);
+    assert!(warnings(policy(free()).rule("instance", instance)).is_empty());
+    let dry_run = Rule::new("1000/second").per([]).dry_run();
+    assert_eq!(warnings(policy(free()).rule("instance", dry_run)).len(), 1);
+}
+
+#[test]
+fn exemptions_that_cover_everything_are_reported() {
+    let policy = || Policy::builder().everyone("100/hour");
+    for (network, is_reported) in [
+        // A policy with a prefix of 0 bits is invalid.
+        ("0.0.0.0/1", true),
+        ("8000::/1", true),
+        ("10.0.0.0/8", false),
+        ("192.0.2.0/30", false),
+    ] {
+        let found = warnings(policy().exempt_network(network));
+        assert_eq!(
+            found.len(),
+            usize::from(is_reported),
+            "{network}: {found:?}"
+        );
+    }
+    for (route, is_reported) in [
+        ("/{*path}", true),
+        ("GET /{*path}", true),
+        ("GET /assets/{*path}", false),
+        ("GET /health", false),
+    ] {
+        let found = warnings(policy().exempt_route(route));
+        assert_eq!(found.len(), usize::from(is_reported), "{route}: {found:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Rules, counters and quotas of an explanation, and reasons for skipped rules.
 
+use std::collections::BTreeSet;
+
 use http::Request;
 use tollgate::policy::{
     Exemption, ExplainRequest, Explanation, Policy, Rule, RuleKind, Scaling, SkipReason, TierSource,
@@ -275,4 +277,31 @@ fn debug_output_hides_subjects() {
         assert!(!debug.contains(secret), "{debug}");
         assert!(secret == "203.0" || explanation.to_string().contains(secret));
     }
+}
+
+/// The least specific dry run is left out of a batch that is full.
+#[test]
+fn quiet_does_not_change_which_dry_run_is_left_out() {
+    let counting = |quiet: bool| -> BTreeSet<String> {
+        let dry_run = || {
+            let more = (2..=8).map(|hours| format!("10/{hours}h"));
+            more.fold(Rule::new("10/1h").dry_run(), Rule::quota)
+        };
+        let policy = Policy::builder()
+            .everyone("100/hour")
+            .endpoint("GET /{name}", dry_run().name("one").quiet(quiet))
+            .endpoint("GET /a/b", dry_run().name("two").quiet(quiet))
+            .rule("all", dry_run())
+            .build()
+            .unwrap();
+        let explanation = explain(&policy, "GET /a%2Fb", None);
+        assert_eq!(explanation.endpoints.len(), 2);
+        let counted = explanation.counted_by.into_iter();
+        counted.map(|by| by.rule).collect()
+    };
+    assert_eq!(
+        counting(true),
+        ["global", "one", "two"].map(str::to_owned).into()
+    );
+    assert_eq!(counting(true), counting(false));
 }

@@ -1,12 +1,12 @@
 //! Text form of an explanation.
 
-use tollgate::policy::ExplainRequest;
+use tollgate::policy::{ExplainRequest, Policy, Rule};
 use tollgate::{Identity, Timestamp};
 
 const COUNTED: &str = "\
 PUT /v1/secrets/42 by user=alice at 1970-01-01T00:16:40.000Z
   endpoint  PUT /v1/secrets/{id}
-  tier      team (times 5), as the identity says
+  tier      team (times 5), from the identity
 
 Counted by, all or none:
 
@@ -27,21 +27,21 @@ Counted by, all or none:
   3. all:instance:1s  1000/1s
      rule        instance (always-on)
      counter     all callers
-     limit       1000/1s, as the rule says
+     limit       1000/1s, from the rule
      counts      every response, 1 each
      store down  counted in the memory of each process
 
 Not counted by:
 
    - secrets (category): the endpoint has a quota of its own instead
-   - global (global): it is for the anonymous
+   - global (global): it applies to unauthenticated callers
    - tenant (always-on): the caller has no `tenant`
 ";
 
 const EXEMPT: &str = "\
 GET /health by ip=203.0.113.9
-  endpoint  none of the policy's
-  tier      free (times 1), the default one
+  endpoint  no endpoint of the policy
+  tier      free (times 1), the default tier
 
 Exempt: the route `GET /health` is exempt. Nothing is counted.
 
@@ -86,4 +86,29 @@ fn colours_do_not_change_the_text() {
         assert_eq!(plain, explanation.to_string());
         assert_ne!(plain, colored);
     }
+}
+
+#[test]
+fn text_and_json_show_whether_a_rule_is_quiet() {
+    let policy = Policy::builder()
+        .everyone("100/hour")
+        .endpoint("GET /a", Rule::new("2/second").name("burst").quiet(true))
+        .build()
+        .unwrap();
+    let explain_request = ExplainRequest::new("GET /a").unwrap();
+    let explanation = policy.explain(&explain_request.ip([203, 0, 113, 9]));
+    let text = explanation.to_string();
+    assert_eq!(
+        text.matches("quiet       reported only").count(),
+        1,
+        "{text}"
+    );
+    let json = serde_json::to_value(&explanation).unwrap();
+    assert_eq!(json["counted_by"][0]["quiet"], true);
+    assert_eq!(json["counted_by"][1]["quiet"], false);
+    let overview = serde_json::to_value(policy.overview()).unwrap();
+    let rules = overview["rules"].as_array().unwrap();
+    let quiet = rules.iter().filter(|rule| rule["quiet"] == true);
+    let names: Vec<&serde_json::Value> = quiet.map(|rule| &rule["name"]).collect();
+    assert_eq!(names, ["burst"]);
 }

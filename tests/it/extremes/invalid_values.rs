@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{Counter, Limiter, MemoryStore, Quota};
+use tollgate::{Counter, Limiter, MemoryStore, Quota, ValidationErrors};
 
 /// A text, and its error: field, value, what is allowed.
 const TEXTS: &[(&str, &str)] = &[
@@ -163,6 +163,7 @@ fn error_names_an_invalid_window_length() {
 #[test]
 fn error_names_other_invalid_settings() {
     let hour = Quota::per_hour(5).unwrap();
+    let first = |errors: ValidationErrors| errors.iter().next().cloned();
     let refused = [
         (
             MemoryStore::builder().capacity(0).build().err(),
@@ -189,7 +190,7 @@ fn error_names_other_invalid_settings() {
             "rule name: found `a b`, expected 1 to 128",
         ),
         (
-            Limiter::builder().build().err(),
+            Limiter::builder().build().err().and_then(first),
             "number of quotas: found `0`, expected 1 to 8",
         ),
     ];

@@ -8,7 +8,7 @@ use tollgate::{Counter, Outcome, Quota, Usage, Window};
 
 use super::{NOW, allowed, config, later, name, text, written};
 
-/// Names and parameters.
+/// Returns the names and parameters of a list.
 fn parse(field: &str) -> Vec<(String, Vec<(String, i64)>)> {
     let list: List = Parser::new(field).parse().unwrap();
     let items = list.iter().map(|entry| {
@@ -68,7 +68,7 @@ fn blocked_quotas_have_no_window() {
     assert_eq!(limit, [item("ip:gone:blocked", &[("r", 0)])]);
 }
 
-/// A client that keeps to `q` per `w` keeps to the rate; what it may use at once is `r`.
+/// `q` per `w` is the refill rate. `r` is the amount that is available at once.
 #[test]
 fn a_token_bucket_shows_its_rate() {
     let name = name("user", "api", "50/minute, token-bucket, burst 20");
@@ -82,7 +82,7 @@ fn a_token_bucket_shows_its_rate() {
 }
 
 #[test]
-fn windows_of_parts_of_a_second_are_a_second() {
+fn windows_below_a_second_are_written_as_one_second() {
     let name = name("user", "api", "5/200ms");
     let headers = written(HeaderSet::Ietf, QuotaUsage::new(&name, allowed(5, 1)));
     let policy = parse(text(&headers, "ratelimit-policy").unwrap());
@@ -93,9 +93,9 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn whatever_the_names_and_numbers_it_is_a_list_of_strings(
+    fn any_names_and_numbers_are_written_as_a_list_of_strings(
         rules in prop::collection::vec("[!#-\\[\\]-~]{1,128}", 1..8),
-        who in "[!#-\\[\\]-~]{1,64}",
+        dimension in "[!#-\\[\\]-~]{1,64}",
         amounts in prop::collection::vec(1_u64..1 << 53, 8),
         used in 0_u64..u64::MAX,
         wait in 0_u64..1 << 50,
@@ -104,7 +104,7 @@ proptest! {
         let names: Vec<QuotaName> = rules.iter().zip(&amounts).map(|(rule, amount)| {
             let builder = Quota::builder(*amount, Window::DAY);
             let quota = builder.algorithm(tollgate::Algorithm::FixedWindow).build().unwrap();
-            QuotaName::new(&who, &Counter::new(rule, quota).unwrap(), &quota).unwrap()
+            QuotaName::new(&dimension, &Counter::new(rule, quota).unwrap(), &quota).unwrap()
         }).collect();
         let all: Vec<QuotaUsage<'_>> = names.iter().map(|name| {
             let limit = name.limit() + u64::from(overridden);

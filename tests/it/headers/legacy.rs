@@ -12,7 +12,7 @@ use tollgate::{Outcome, Timestamp, Usage};
 use super::{NOW, allowed, config, later, name, number, text, written};
 
 #[test]
-fn the_set_of_an_allowed_request() {
+fn an_allowed_request_has_limit_remaining_reset_and_policy() {
     let name = name("user", "secrets", "500/hour");
     let headers = written(HeaderSet::Legacy, QuotaUsage::new(&name, allowed(500, 1)));
     assert_eq!(headers.len(), 4);
@@ -46,9 +46,9 @@ fn an_override_shows_its_limit() {
     assert_eq!(policy, Some(r#""user:secrets:1h";q=1000;w=3600"#));
 }
 
-/// Denied with capacity left, because its cost is larger.
+/// The request is denied although quota remains, because its cost is larger.
 #[test]
-fn the_denied_have_nothing_left() {
+fn denied_requests_have_remaining_0() {
     let name = name("user", "secrets", "500/hour");
     let usage = Usage::new(500, 498, later(1), Outcome::Denied);
     let headers = written(HeaderSet::Legacy, QuotaUsage::new(&name, usage));
@@ -56,7 +56,7 @@ fn the_denied_have_nothing_left() {
 }
 
 #[test]
-fn where_waiting_cannot_help_there_is_no_time() {
+fn requests_that_can_never_succeed_have_no_reset() {
     for (quota, limit) in [("500/hour", 500), ("blocked", 0)] {
         let name = name("user", "secrets", quota);
         let usage = Usage::new(limit, 0, NOW, Outcome::ExceedsCapacity);
@@ -71,7 +71,7 @@ fn where_waiting_cannot_help_there_is_no_time() {
 proptest! {
     #![proptest_config(config())]
 
-    /// Never 0, never early, never a second late.
+    /// `Retry-After` is never 0, never early, and less than a second late.
     #[test]
     fn waits_are_rounded_up(micros in 0_u64..1 << 50) {
         let wait = Duration::from_micros(micros);
@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn the_values_agree_with_each_other(
+    fn limit_remaining_and_reset_are_consistent(
         at in 0_u64..=Timestamp::MAX.as_micros() / 2,
         wait in 1_u64..1 << 50,
         limit in 1_u64..1 << 53,

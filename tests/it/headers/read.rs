@@ -1,4 +1,4 @@
-//! What others write, read: every family, every dialect, and what is none of them.
+//! Headers of other servers: every family, every format, and malformed values.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tollgate::headers::{Limits, read_retry_after};
 
 use super::{NOW, config, later};
 
-/// Headers from lines, in which a name may come more than once.
+/// Returns headers from lines. A name may occur more than once.
 pub(crate) fn headers(lines: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in lines {
@@ -23,12 +23,12 @@ fn read(lines: &[(&str, &str)]) -> Option<Limits> {
     Limits::read(&headers(lines), NOW)
 }
 
-/// Limit, remaining, and in how many seconds it resets.
+/// Returns limit, remaining, and the seconds until the reset.
 fn numbers(lines: &[(&str, &str)]) -> (Option<u64>, Option<u64>, Option<f64>) {
     let limits = read(lines).unwrap_or_else(|| panic!("{lines:?} has no limits"));
-    let reset = limits.reset_at().map(|at| at.duration_since(NOW));
+    let reset = limits.reset_at.map(|at| at.duration_since(NOW));
     let reset = reset.map(|wait| wait.as_secs_f64());
-    (limits.limit(), limits.remaining(), reset)
+    (limits.limit, limits.remaining, reset)
 }
 
 const fn secs(secs: u64) -> Timestamp {
@@ -36,12 +36,12 @@ const fn secs(secs: u64) -> Timestamp {
 }
 
 #[test]
-fn the_reset_is_understood_in_every_dialect() {
+fn every_format_of_the_reset_is_read() {
     let reset = |text: &str| {
         let lines = [("x-ratelimit-remaining", "5"), ("x-ratelimit-reset", text)];
-        read(&lines).unwrap().reset_at()
+        read(&lines).unwrap().reset_at
     };
-    // NOW is 1761829944.123456, which is the instant below.
+    // NOW is 1761829944.123456.
     assert_eq!(reset("1761830000"), Some(secs(1_761_830_000)));
     assert_eq!(reset("1761830000000"), Some(secs(1_761_830_000)));
     assert_eq!(reset("1761830000.000"), Some(secs(1_761_830_000)));
@@ -50,12 +50,12 @@ fn the_reset_is_understood_in_every_dialect() {
     assert_eq!(reset("60"), Some(later(60_000_000)));
     assert_eq!(reset("0"), Some(NOW));
     assert_eq!(reset("0.25"), Some(later(250_000)));
-    // Both sides of where the dialects meet.
+    // Both sides of the boundaries between formats.
     assert_eq!(reset("999999999"), Some(later(999_999_999_000_000)));
     assert_eq!(reset("1000000000"), Some(secs(1_000_000_000)));
     assert_eq!(reset("999999999999"), Some(Timestamp::MAX));
     assert_eq!(reset("1000000000000"), Some(secs(1_000_000_000)));
-    // The year 9999, and past all integers.
+    // The year 9999, and numbers beyond all integers.
     assert_eq!(reset("253402300799"), Some(Timestamp::MAX));
     assert_eq!(reset("253402300799000"), Some(Timestamp::MAX));
     assert_eq!(reset(&"9".repeat(40)), Some(Timestamp::MAX));
@@ -73,26 +73,26 @@ fn the_reset_is_understood_in_every_dialect() {
     }
 }
 
-/// A machine whose clock is ten minutes slow would wait ten minutes too long.
+/// Without `Date`, a client whose clock is ten minutes slow would wait ten minutes too long.
 #[test]
-fn instants_are_taken_by_the_clock_of_the_server() {
-    // The server has 13:22:24, we have 13:12:24.
+fn instants_are_corrected_by_the_date_of_the_server() {
+    // The server's clock is at 13:22:24, that of the client at 13:12:24.
     let date = ("date", "Thu, 30 Oct 2025 13:22:24 GMT");
     let left = ("x-ratelimit-remaining", "0");
     let limits = read(&[date, left, ("x-ratelimit-reset", "1761830604")]).unwrap();
-    assert_eq!(limits.reset_at(), Some(later(60_000_000)));
+    assert_eq!(limits.reset_at, Some(later(60_000_000)));
     let retry = headers(&[date, ("retry-after", "Thu, 30 Oct 2025 13:23:24 GMT")]);
     assert_eq!(read_retry_after(&retry, NOW), Some(Duration::from_mins(1)));
-    // Waits have no clock.
+    // Durations need no correction.
     let limits = read(&[date, left, ("x-ratelimit-reset", "60")]).unwrap();
-    assert_eq!(limits.reset_at(), Some(later(60_000_000)));
-    // A reset in the past of that clock was not measured by it.
+    assert_eq!(limits.reset_at, Some(later(60_000_000)));
+    // A reset before `Date` is not corrected.
     let limits = read(&[date, left, ("x-ratelimit-reset", "1761830000")]).unwrap();
-    assert_eq!(limits.reset_at(), Some(secs(1_761_830_000)));
-    // A second is only the rounding of `Date`.
+    assert_eq!(limits.reset_at, Some(secs(1_761_830_000)));
+    // A difference of a second is within the rounding of `Date`.
     let date = ("date", "Thu, 30 Oct 2025 13:12:23 GMT");
     let limits = read(&[date, left, ("x-ratelimit-reset", "1761830000")]).unwrap();
-    assert_eq!(limits.reset_at(), Some(secs(1_761_830_000)));
+    assert_eq!(limits.reset_at, Some(secs(1_761_830_000)));
 }
 
 #[test]
@@ -105,15 +105,15 @@ fn github_headers_have_used_and_resource() {
         ("x-ratelimit-resource", "core"),
     ];
     let limits = read(&lines).unwrap();
-    assert_eq!(limits.policy(), Some("core"));
-    assert_eq!(limits.limit(), Some(5_000));
-    assert_eq!(limits.remaining(), Some(4_999));
+    assert_eq!(limits.policy.as_deref(), Some("core"));
+    assert_eq!(limits.limit, Some(5_000));
+    assert_eq!(limits.remaining, Some(4_999));
     let without = read(&[lines[0], lines[2]]).unwrap();
-    assert_eq!(without.remaining(), Some(4_999));
+    assert_eq!(without.remaining, Some(4_999));
 }
 
 #[test]
-fn other_names_of_the_same() {
+fn other_header_names_are_read() {
     let expected = (Some(15), Some(3), Some(30.0));
     for prefix in ["x-ratelimit", "x-rate-limit", "ratelimit"] {
         let name = |last| format!("{prefix}-{last}");
@@ -121,14 +121,14 @@ fn other_names_of_the_same() {
         let lines = [(&*limit, "15"), (&*remaining, "3"), (&*reset, "30")];
         assert_eq!(numbers(&lines), expected, "{prefix}");
     }
-    // A gateway that lists its policies behind the limit.
+    // A gateway that lists its policies after the limit.
     let lines = [
         ("x-ratelimit-limit", "15, 15;w=60, 100;w=3600"),
         ("x-ratelimit-remaining", "3"),
         ("x-ratelimit-reset", "30"),
     ];
     assert_eq!(numbers(&lines), expected);
-    // Discord's wait is exact where its instant is not.
+    // The duration of Discord is more precise than its instant.
     let lines = [
         ("x-ratelimit-limit", "15"),
         ("x-ratelimit-remaining", "3"),
@@ -141,12 +141,12 @@ fn other_names_of_the_same() {
 #[test]
 fn stripe_headers_have_a_reason() {
     let limits = read(&[("stripe-rate-limited-reason", "global-concurrency")]).unwrap();
-    assert_eq!(limits.policy(), Some("global-concurrency"));
-    assert_eq!((limits.remaining(), limits.limit()), (Some(0), None));
+    assert_eq!(limits.policy.as_deref(), Some("global-concurrency"));
+    assert_eq!((limits.remaining, limits.limit), (Some(0), None));
 }
 
 #[test]
-fn the_seventh_draft() {
+fn the_seventh_draft_is_read() {
     let lines = [
         ("ratelimit", "limit=100, remaining=50, reset=5"),
         (
@@ -155,12 +155,12 @@ fn the_seventh_draft() {
         ),
     ];
     assert_eq!(numbers(&lines), (Some(100), Some(50), Some(5.0)));
-    let window = read(&lines).unwrap().window();
+    let window = read(&lines).unwrap().window;
     assert_eq!(window, Some(Duration::from_mins(1)));
 }
 
 #[test]
-fn drafts_from_the_eighth_on() {
+fn drafts_from_the_eighth_on_are_read() {
     for field in [
         r#""burst";r=50;t=5"#,
         "burst;r=50;t=5",
@@ -175,21 +175,21 @@ fn drafts_from_the_eighth_on() {
         ];
         assert_eq!(numbers(&lines), (Some(100), Some(50), Some(5.0)), "{field}");
         let limits = read(&lines).unwrap();
-        assert_eq!(limits.policy(), Some("burst"));
-        assert_eq!(limits.window(), Some(Duration::from_mins(1)));
+        assert_eq!(limits.policy.as_deref(), Some("burst"));
+        assert_eq!(limits.window, Some(Duration::from_mins(1)));
     }
 }
 
 #[test]
-fn of_several_limits_the_tightest_counts() {
+fn the_tightest_of_several_limits_is_returned() {
     let lines = [
         ("ratelimit", r#""a";r=50;t=5, "b";r=2;t=3600"#),
         ("ratelimit", r#""c";r=9;t=1"#),
     ];
-    assert_eq!(read(&lines).unwrap().policy(), Some("b"));
+    assert_eq!(read(&lines).unwrap().policy.as_deref(), Some("b"));
     let tie = [("ratelimit", r#""a";r=2;t=5, "b";r=2;t=3600"#)];
-    assert_eq!(read(&tie).unwrap().policy(), Some("b"));
-    // Two layers, each with lines of its own.
+    assert_eq!(read(&tie).unwrap().policy.as_deref(), Some("b"));
+    // Two layers, each with its own lines.
     let lines = [
         ("x-ratelimit-limit", "100"),
         ("x-ratelimit-remaining", "90"),
@@ -201,8 +201,8 @@ fn of_several_limits_the_tightest_counts() {
         ("x-ratelimit-policy", "b"),
     ];
     assert_eq!(numbers(&lines), (Some(1_000), Some(4), Some(20.0)));
-    assert_eq!(read(&lines).unwrap().policy(), Some("b"));
-    // Two families that disagree.
+    assert_eq!(read(&lines).unwrap().policy.as_deref(), Some("b"));
+    // Two families with different limits.
     let lines = [
         ("x-ratelimit-remaining", "90"),
         ("ratelimit", r#""gateway";r=3;t=7"#),
@@ -211,7 +211,7 @@ fn of_several_limits_the_tightest_counts() {
 }
 
 #[test]
-fn garbage_yields_no_limits() {
+fn malformed_values_yield_no_limits() {
     for (name, value) in [
         ("x-ratelimit-remaining", "-1"),
         ("x-ratelimit-remaining", "many"),
@@ -280,7 +280,7 @@ const NAMES: [&str; 16] = [
     "date",
 ];
 
-/// Bytes, numbers, and what looks nearly right.
+/// Random bytes, numbers, and nearly valid values.
 fn value() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..60),
@@ -297,7 +297,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn whatever_a_server_sends_nothing_panics(
+    fn no_header_values_cause_a_panic(
         lines in prop::collection::vec((0..NAMES.len(), value()), 1..12),
         at in 0..=Timestamp::MAX.as_micros(),
     ) {
@@ -310,16 +310,16 @@ proptest! {
         let at = Timestamp::from_micros(at);
         let _ = read_retry_after(&headers, at);
         if let Some(limits) = Limits::read(&headers, at) {
-            prop_assert!(limits.limit().is_some() || limits.remaining().is_some());
-            prop_assert!(limits.policy().is_none_or(|policy| !policy.is_empty()));
-            prop_assert!(limits.reset_at().is_none_or(|reset| reset <= Timestamp::MAX));
+            prop_assert!(limits.limit.is_some() || limits.remaining.is_some());
+            prop_assert!(limits.policy.as_deref().is_none_or(|policy| !policy.is_empty()));
+            prop_assert!(limits.reset_at.is_none_or(|reset| reset <= Timestamp::MAX));
         }
     }
 }
 
-/// It took the one that does not say when to come back, and clients guessed.
+/// Bug: the set without a reset was returned, so clients used a default wait.
 #[test]
-fn of_two_exhausted_sets_the_one_with_a_reset_time_counts() {
+fn the_exhausted_set_with_a_reset_is_returned() {
     let both = [("ratelimit", r#""day";r=0, "minute";r=0;t=60"#)];
     assert_eq!(numbers(&both), (None, Some(0), Some(60.0)));
     let families = [

@@ -1,4 +1,4 @@
-//! Layers around layers: one set, the tighter one, whole.
+//! Layers inside of layers: the response has one complete set of headers, the tightest.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tollgate::headers::{HeaderSet, HeaderStyle, QuotaUsage, Report, annotate};
@@ -13,7 +13,7 @@ const LEGACY: [&str; 5] = [
     "x-ratelimit-warning",
 ];
 
-/// Puts a set on that shows `remaining` of 100.
+/// Adds the headers of a quota with `remaining` of 100.
 fn put(headers: &mut HeaderMap, rule: &str, set: HeaderSet, remaining: u64, warn: bool) {
     let name = name("user", rule, "100/hour");
     let usage = QuotaUsage::new(&name, allowed(100, 100 - remaining));
@@ -22,7 +22,7 @@ fn put(headers: &mut HeaderMap, rule: &str, set: HeaderSet, remaining: u64, warn
 }
 
 #[test]
-fn the_tighter_set_stays_whole() {
+fn the_tighter_set_is_kept_completely() {
     for set in [HeaderSet::Legacy, HeaderSet::Ietf, HeaderSet::Both] {
         for (inner, outer, shown) in [(3, 9, "inner"), (9, 3, "outer"), (5, 5, "inner")] {
             let mut headers = HeaderMap::new();
@@ -38,7 +38,7 @@ fn the_tighter_set_stays_whole() {
 }
 
 #[test]
-fn with_both_families_either_can_be_the_tighter_one() {
+fn the_tighter_set_can_be_of_either_family() {
     for set in [HeaderSet::Legacy, HeaderSet::Ietf] {
         let mut headers = HeaderMap::new();
         put(&mut headers, "inner", set, 2, false);
@@ -54,7 +54,7 @@ fn with_both_families_either_can_be_the_tighter_one() {
 }
 
 #[test]
-fn a_family_that_is_not_switched_on_is_left_alone() {
+fn a_disabled_family_is_not_changed() {
     let mut headers = HeaderMap::new();
     put(&mut headers, "inner", HeaderSet::Ietf, 2, false);
     put(&mut headers, "outer", HeaderSet::Legacy, 7, false);
@@ -64,9 +64,9 @@ fn a_family_that_is_not_switched_on_is_left_alone() {
     assert_eq!(text(&headers, "x-ratelimit-remaining"), Some("7"));
 }
 
-/// What a service behind a proxy may send.
+/// Headers of a service behind a proxy are compared if they are well formed, and replaced otherwise.
 #[test]
-fn sets_of_strangers_are_read_with_care() {
+fn malformed_foreign_sets_are_replaced() {
     let ours_stays = |name: &'static str, lines: &[&'static str], set| {
         let mut headers = HeaderMap::new();
         let name = HeaderName::from_static(name);
@@ -116,9 +116,9 @@ fn sets_of_strangers_are_read_with_care() {
     }
 }
 
-/// A set that is looser than one that is there leaves no trace, whatever that consists of.
+/// A looser set changes no foreign line, for any number of lines.
 #[test]
-fn lines_of_strangers_that_stay_are_as_they_were() {
+fn tighter_foreign_lines_are_unchanged() {
     for lines in [&["4"][..], &["9", "4"], &["4", "9", "4"]] {
         for set in [HeaderSet::Legacy, HeaderSet::Both] {
             let mut headers = HeaderMap::new();
@@ -134,7 +134,7 @@ fn lines_of_strangers_that_stay_are_as_they_were() {
 }
 
 #[test]
-fn a_set_that_cannot_be_read_leaves_nothing_behind() {
+fn an_unreadable_set_is_removed_completely() {
     let mut headers = HeaderMap::new();
     for name in LEGACY {
         headers.append(name, HeaderValue::from_static("?"));

@@ -23,7 +23,7 @@ fn with_extension<T: Clone + Send + Sync + 'static>(extension: T) -> Request<()>
 }
 
 #[test]
-fn what_an_outer_layer_has_verified() {
+fn identity_of_an_outer_layer_is_used() {
     let source = Authenticated::extension(|account: &Account| Identity::user(account.id));
     identify(&source, &request(&[])).is_absent();
     let alice = identify(&source, &with_extension(Account { id: "alice" })).known();

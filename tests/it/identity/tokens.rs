@@ -247,7 +247,7 @@ fn exp_is_a_number_and_not_past() {
 }
 
 #[test]
-fn both_sides_of_every_edge_in_time() {
+fn times_are_checked_on_both_sides_of_each_bound() {
     let (nbf, exp) = (NOW + 100, NOW + 200);
     let token = hs256(&format!(r#"{{"sub":"alice","nbf":{nbf},"exp":{exp}}}"#));
     for leeway in [0, 30, 600] {
@@ -434,7 +434,7 @@ fn the_same_name_from_two_issuers_is_two_users() {
 
     assert_eq!(issuer(only_a(), &one), None);
 
-    // Several: the bare name as well, and who gave it.
+    // Several issuers: the name is qualified by its issuer.
     let both = || only_a().issuer("https://b.dev");
     for (claims, iss) in [(&one, "https://a.dev"), (&two, "https://b.dev")] {
         assert_eq!(user(both(), claims).as_deref(), Some("alice"));

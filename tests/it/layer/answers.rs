@@ -1,12 +1,14 @@
 //! Headers and bodies of allowed and denied responses.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::http::Response;
+use tollgate::config::Config;
 use tollgate::headers::HeaderSet;
 use tollgate::policy::{Policy, Rule, Tiers};
-use tollgate::response::ProblemJson;
-use tollgate::{Decision, RateLimitLayer};
+use tollgate::response::{JsonEnvelope, ProblemJson};
+use tollgate::{Decision, ManualClock, RateLimitLayer};
 
 use super::{echo, layer, send};
 
@@ -32,7 +34,7 @@ async fn allowed_responses_carry_the_usage_of_the_quota() {
 }
 
 #[tokio::test]
-async fn a_denial_never_contradicts_itself() {
+async fn values_of_a_denial_are_consistent() {
     let (builder, clock) = layer(
         Policy::builder().authenticated(
             Rule::new("3/hour")
@@ -55,7 +57,7 @@ async fn a_denial_never_contradicts_itself() {
     assert!(wait > 0);
     assert!(
         reset * 1_000_000 >= now && (reset - wait) * 1_000_000 <= now,
-        "{reset} - {wait} is not now"
+        "{reset} - {wait} differs from now"
     );
     assert_eq!(denied.header("x-ratelimit-remaining"), Some("0"));
     assert_eq!(denied.header("cache-control"), Some("no-store"));
@@ -96,7 +98,7 @@ async fn a_denial_never_contradicts_itself() {
         u128::from(wait)
     );
 
-    // Waiting for `Retry-After` is enough; one microsecond less than needed is not.
+    // A retry after `Retry-After` is allowed. One microsecond before the reset, it is not.
     let instant = Duration::from_micros(1);
     clock.advance(decision.retry_after().unwrap().saturating_sub(instant));
     assert_eq!(send(&app, "GET /", &alice).await.status, 429);
@@ -204,7 +206,7 @@ async fn stacked_layers_leave_one_set_of_headers() {
         assert_eq!(answer.status, status);
         assert_eq!(answer.header("x-ratelimit-policy"), Some("user:global:1h"));
     }
-    // The outer one was charged for that as well: five in all.
+    // The outer layer has counted all five requests.
     assert_eq!(
         send(&app, "GET /", &alice)
             .await
@@ -265,4 +267,55 @@ async fn header_style_none_adds_no_headers() {
             .all(|name| !name.as_str().contains("ratelimit"))
     );
     assert!(denied.number("retry-after") > 0);
+}
+
+#[tokio::test]
+async fn jitter_lengthens_retry_after_and_keeps_reset() {
+    let (builder, _) = layer(Policy::builder().authenticated("1/hour"));
+    let jitter = Duration::from_mins(10);
+    let app = echo().layer(builder.retry_after_jitter(jitter).build().unwrap());
+    let alice = [("x-user", "alice")];
+    assert_eq!(send(&app, "GET /", &alice).await.status, 200);
+
+    let mut waits = BTreeSet::new();
+    for _ in 0..40 {
+        let denied = send(&app, "GET /", &alice).await;
+        let wait = denied.number("retry-after");
+        assert!((3_600..=4_200).contains(&wait), "{wait}");
+        assert_eq!(denied.json()["error"]["details"]["retry_after"], wait);
+        assert_eq!(denied.header("x-ratelimit-reset"), Some("1735693200"));
+        waits.insert(wait);
+    }
+    // 40 equal waits out of 601 have a probability below 10^-100.
+    assert!(waits.len() > 1, "{waits:?}");
+}
+
+#[tokio::test]
+async fn renderer_and_jitter_can_be_set_in_the_file() {
+    let text = "[defaults]\nrender = 'problem+json'\nretry_after_jitter = '10 minutes'\n\
+                [global]\nauthenticated = '1/hour'\nanonymous = '1/hour'\n";
+    let limits = Config::from_toml(text).unwrap().into_layer();
+    let app = echo().layer(limits.clock(ManualClock::new()).build().unwrap());
+    assert_eq!(send(&app, "GET /", &[]).await.status, 200);
+    let mut longest = 0;
+    for _ in 0..40 {
+        let denied = send(&app, "GET /", &[]).await;
+        assert_eq!(
+            denied.header("content-type"),
+            Some("application/problem+json")
+        );
+        longest = longest.max(denied.number("retry-after"));
+    }
+    assert!((3_601..=4_200).contains(&longest), "{longest}");
+
+    let code = Config::from_toml(text).unwrap().into_layer();
+    let code = code
+        .render(JsonEnvelope)
+        .retry_after_jitter(Duration::ZERO)
+        .clock(ManualClock::new());
+    let app = echo().layer(code.build().unwrap());
+    assert_eq!(send(&app, "GET /", &[]).await.status, 200);
+    let denied = send(&app, "GET /", &[]).await;
+    assert_eq!(denied.header("content-type"), Some("application/json"));
+    assert_eq!(denied.number("retry-after"), 3_600);
 }

@@ -20,7 +20,7 @@ fn with(policy: impl tollgate::policy::IntoPolicy) -> (RateLimitLayer, Router, M
     (limits.clone(), echo().layer(limits), clock)
 }
 
-async fn stands_at(app: &Router, line: &str) -> (u64, u64) {
+async fn limit_and_remaining(app: &Router, line: &str) -> (u64, u64) {
     let answer = send(app, line, &ALICE).await;
     let of = |answer: &Answer, name: &str| answer.number(name);
     (
@@ -39,22 +39,22 @@ async fn a_new_policy_keeps_the_counters() {
     };
     let (limits, app, _) = with(policy("10/hour"));
     for left in [9, 8, 7] {
-        assert_eq!(stands_at(&app, "GET /").await, (10, left));
+        assert_eq!(limit_and_remaining(&app, "GET /").await, (10, left));
     }
     assert_eq!(
         limits.replace_policy(policy("20/hour")).unwrap().version(),
         2
     );
     assert_eq!(
-        stands_at(&app, "GET /").await,
+        limit_and_remaining(&app, "GET /").await,
         (20, 16),
-        "raising resets nothing"
+        "a higher limit does not reset the counter"
     );
     limits.replace_policy(policy("5/hour")).unwrap();
     assert_eq!(
-        stands_at(&app, "GET /").await,
+        limit_and_remaining(&app, "GET /").await,
         (5, 0),
-        "lowering applies at once"
+        "a lower limit applies at once"
     );
     assert_eq!(send(&app, "GET /", &ALICE).await.status, 429);
 
@@ -64,7 +64,7 @@ async fn a_new_policy_keeps_the_counters() {
         .endpoint("GET /new", Rule::new("1/minute").name("new"))
         .authenticated("6/hour");
     limits.replace_policy(reordered).unwrap();
-    assert_eq!(stands_at(&app, "GET /").await, (6, 0));
+    assert_eq!(limit_and_remaining(&app, "GET /").await, (6, 0));
 }
 
 #[tokio::test]
@@ -78,14 +78,14 @@ async fn a_wrong_policy_changes_nothing_and_is_reported() {
     );
     clock.advance(Duration::from_secs(1));
 
-    let refused = limits.replace_policy("0/hour").unwrap_err().to_string();
+    let rejected = limits.replace_policy("0/hour").unwrap_err().to_string();
     let wrong_message = Rule::new("5/hour").message("{retri_in}");
     limits.replace_policy(wrong_message).unwrap_err();
-    assert_eq!(stands_at(&app, "GET /").await, (10, 9));
+    assert_eq!(limit_and_remaining(&app, "GET /").await, (10, 9));
     let status = limits.policy_status();
     assert_eq!((status.version(), status.failures()), (1, 2));
     assert!(status.problem().unwrap().contains("retri_in"), "{status:?}");
-    assert!(refused.contains("blocked"), "{refused}");
+    assert!(rejected.contains("blocked"), "{rejected}");
     assert_eq!(log.about("rate_limit_policy_not_reloaded").len(), 2);
 
     limits.replace_policy("11/hour").unwrap();
@@ -129,10 +129,12 @@ async fn an_override_is_for_one_subject_and_one_rule() {
         "{listed}"
     );
 
-    // It replaces the larger quota of a tier, and applies to no other caller.
-    let rich = [("x-user", "alice"), ("x-tier", "team")];
+    // The override replaces the larger quota of a tier, and applies to no other caller.
+    let of_team = [("x-user", "alice"), ("x-tier", "team")];
     assert_eq!(
-        send(&app, "GET /", &rich).await.number("x-ratelimit-limit"),
+        send(&app, "GET /", &of_team)
+            .await
+            .number("x-ratelimit-limit"),
         4
     );
     let bob = [("x-user", "bob")];
@@ -156,13 +158,13 @@ async fn an_override_is_for_one_subject_and_one_rule() {
     assert_eq!(
         send(&app, "GET /", &ALICE).await.status,
         429,
-        "what was counted stays"
+        "the counter was reset"
     );
     let audit = log.about("tollgate::audit");
     assert_eq!(
         audit.len(),
         2,
-        "a change without effect is not logged: {audit:?}"
+        "a change without effect is logged: {audit:?}"
     );
     assert!(!log.text().contains("alice"));
 }
@@ -209,12 +211,12 @@ async fn an_override_expires_and_survives_a_reload() {
     let new = Override::new([("user", "alice")], "global", "100/hour").unwrap();
     limits.set_override(new.until(until)).await.unwrap();
     limits.replace_policy("3/hour").unwrap();
-    assert_eq!(stands_at(&app, "GET /").await, (100, 99));
-    // Another algorithm is another counter, but the override is still one for its hour.
+    assert_eq!(limit_and_remaining(&app, "GET /").await, (100, 99));
+    // Another algorithm has another counter. The override applies to its window nevertheless.
     limits.replace_policy("3/hour, token-bucket").unwrap();
-    assert_eq!(stands_at(&app, "GET /").await, (100, 99));
+    assert_eq!(limit_and_remaining(&app, "GET /").await, (100, 99));
     clock.advance(Duration::from_mins(1));
-    assert_eq!(stands_at(&app, "GET /").await.0, 3);
+    assert_eq!(limit_and_remaining(&app, "GET /").await.0, 3);
     assert!(limits.overrides().is_empty());
 }
 
@@ -235,7 +237,7 @@ async fn an_override_can_block_and_lift() {
     assert_eq!(
         limits.overrides().len(),
         1,
-        "one takes the place of the other"
+        "the first override was not replaced"
     );
     // An override for one window replaces one for all windows.
     set("7/minute").await.unwrap();
@@ -250,7 +252,7 @@ async fn an_override_can_block_and_lift() {
 }
 
 #[tokio::test]
-async fn an_override_that_would_do_nothing_is_refused() {
+async fn an_override_without_effect_is_rejected() {
     let (limits, _, _) = with(acme());
     for (rule, quota, expected) in [
         ("globl", "5/minute", "global, outbound"),
@@ -280,7 +282,10 @@ async fn overrides_for_addresses_apply_to_their_network() {
         let of: std::net::IpAddr = as_counted.parse().unwrap();
         let counted = Override::new([("ip", of)], "global", "5/hour").unwrap();
         let known = limits.overrides();
-        assert!(known.contains(&counted), "{written} is not {as_counted}");
+        assert!(
+            known.contains(&counted),
+            "{written} is not stored as {as_counted}"
+        );
         assert!(
             limits
                 .remove_override([("ip", written)], "global")
@@ -291,7 +296,7 @@ async fn overrides_for_addresses_apply_to_their_network() {
 }
 
 #[test]
-fn overrides_live_in_the_store() {
+fn layers_on_one_store_share_overrides() {
     let store = std::sync::Arc::new(MemoryStore::new());
     let one = RateLimitLayer::builder("2/hour").store(std::sync::Arc::clone(&store));
     let other = RateLimitLayer::builder("2/hour").store(store);
@@ -302,9 +307,9 @@ fn overrides_live_in_the_store() {
     assert_eq!(other.overrides(), [new]);
 }
 
-/// The audit event was written before the store had accepted the override.
+/// Bug: the audit event was written before the store had accepted the override.
 #[test]
-fn an_override_that_the_store_refuses_is_not_in_the_audit() {
+fn an_override_that_the_store_rejects_is_not_audited() {
     let (log, _listening) = Log::listen();
     let limits = RateLimitLayer::builder("2/hour").store(ScriptedStore::new(Script::Unavailable));
     let limits = limits.build().unwrap();
@@ -313,15 +318,15 @@ fn an_override_that_the_store_refuses_is_not_in_the_audit() {
     assert!(log.about("tollgate::audit").is_empty());
 }
 
-/// Expired overrides were removed only by a listing, so a program that sets one every hour kept all
-/// of them.
+/// Bug: expired overrides were removed only by a listing. A program that sets one every hour kept all of
+/// them.
 #[test]
 fn expired_overrides_do_not_accumulate() {
     let store = std::sync::Arc::new(MemoryStore::new());
     let (builder, clock) = layer("2/hour");
     let limits = builder.store(std::sync::Arc::clone(&store)).build();
     let limits = limits.unwrap();
-    let began = clock.now();
+    let started = clock.now();
     for user in 0..10_u32 {
         let new = Override::new([("user", user)], "global", "5/hour").unwrap();
         let until = clock.now().saturating_add(Duration::from_mins(1));
@@ -331,8 +336,8 @@ fn expired_overrides_do_not_accumulate() {
     let kept = tollgate::Store::overrides(&store)
         .unwrap()
         .table()
-        .list(began);
-    assert_eq!(kept.len(), 1, "the last one: {kept:?}");
+        .list(started);
+    assert_eq!(kept.len(), 1, "only the last one is kept: {kept:?}");
 }
 
 /// Metrics recorded by one thread.
@@ -349,10 +354,10 @@ impl Recorded {
 
     fn all(&self) -> Vec<(String, u64)> {
         let known = self.0.lock().unwrap();
-        let value = |figure: &AtomicU64| figure.load(std::sync::atomic::Ordering::Relaxed);
+        let value = |metric: &AtomicU64| metric.load(std::sync::atomic::Ordering::Relaxed);
         known
             .iter()
-            .map(|(name, figure)| (name.clone(), value(figure)))
+            .map(|(name, metric)| (name.clone(), value(metric)))
             .collect()
     }
 }

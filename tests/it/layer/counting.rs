@@ -14,12 +14,12 @@ async fn a_response_that_does_not_count_is_refunded() {
     let app = echo().layer(builder.build().unwrap());
 
     for _ in 0..10 {
-        let fine = send(&app, "POST /login", &[]).await;
-        assert_eq!(fine.status, 200);
+        let success = send(&app, "POST /login", &[]).await;
+        assert_eq!(success.status, 200);
         assert_eq!(
-            fine.number("x-ratelimit-remaining"),
+            success.number("x-ratelimit-remaining"),
             3,
-            "a login that worked costs nothing"
+            "a successful login was charged"
         );
     }
     for left in [2, 1, 0] {
@@ -59,7 +59,7 @@ async fn only_rules_that_do_not_count_the_response_refund() {
     assert_eq!(
         global.number("x-ratelimit-remaining"),
         100 - 6,
-        "the global rule counts all"
+        "the global rule counts all requests"
     );
 }
 
@@ -94,7 +94,7 @@ async fn categories_share_and_stack() {
     assert_eq!(
         left("PUT /d").await,
         ("ip:writes:1h".to_owned(), 3),
-        "stacked: both count"
+        "a stacked category counts as well"
     );
 }
 
@@ -132,7 +132,7 @@ async fn head_follows_get() {
 }
 
 #[tokio::test]
-async fn exemptions() {
+async fn exempt_requests_are_neither_counted_nor_denied() {
     let policy = Policy::builder()
         .everyone("1/hour")
         .exempt_route("GET /health")
@@ -154,7 +154,7 @@ async fn exemptions() {
         assert_eq!(
             send(&app, "OPTIONS /", &preflight[..1]).await.status,
             429,
-            "not a real preflight"
+            "a preflight has both headers"
         );
         assert_eq!(send(&app, "POST /health", &[]).await.status, 429);
         assert_eq!(send(&app, "GET /", &[]).await.status, 429);
@@ -170,7 +170,7 @@ async fn exemptions() {
 }
 
 #[tokio::test]
-async fn costs_by_the_request_and_charges_by_the_handler() {
+async fn cost_with_sets_the_cost_and_handlers_can_charge_more() {
     let policy = Policy::builder()
         .authenticated("100/hour")
         .rule("tokens", Rule::new("1000/hour").per(["user"]).cost(0))
@@ -202,7 +202,7 @@ async fn costs_by_the_request_and_charges_by_the_handler() {
 
     let first = send(&app, "POST /complete/it", &alice).await;
     assert_eq!((first.status, first.body.as_str()), (200, "98"));
-    // A later charge may exceed the limit. Then every request is denied, also at cost 0.
+    // A later charge may exceed the limit. Then every request is denied, even at cost 0.
     let second = send(&app, "POST /complete/it", &alice).await;
     assert_eq!(second.status, 429);
     assert_eq!(second.header("x-ratelimit-policy"), Some("user:tokens:1h"));
@@ -280,7 +280,7 @@ async fn requests_without_a_token_have_no_larger_quota() {
 }
 
 #[tokio::test]
-async fn a_preflight_is_not_free_where_a_rule_counts_every_method() {
+async fn a_rule_for_every_method_counts_preflights() {
     let policy = Policy::builder().endpoint("/pay", Rule::new("1/hour").name("pay"));
     let (builder, _) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
@@ -294,7 +294,7 @@ async fn a_preflight_is_not_free_where_a_rule_counts_every_method() {
 }
 
 #[tokio::test]
-async fn grpc_fails_with_200() {
+async fn failed_grpc_responses_with_status_200_are_counted() {
     use axum::http::Response;
 
     let login = Rule::new("2/hour").name("login").count(Count::failure());
@@ -338,12 +338,12 @@ async fn a_refund_restores_the_whole_quota() {
         Policy::builder().everyone(Rule::new("10/minute, token-bucket").count(Count::failure()));
     let (builder, _) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
-    let fine = send(&app, "GET /", &[]).await;
-    assert_eq!(fine.number("x-ratelimit-remaining"), 10);
+    let success = send(&app, "GET /", &[]).await;
+    assert_eq!(success.number("x-ratelimit-remaining"), 10);
     assert_eq!(
-        fine.header("x-ratelimit-reset"),
+        success.header("x-ratelimit-reset"),
         Some("1735689600"),
-        "it is whole now"
+        "the quota is complete now"
     );
 }
 

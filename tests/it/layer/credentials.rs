@@ -22,7 +22,7 @@ fn app() -> Router {
     echo().layer(builder().build().unwrap())
 }
 
-fn good(user: &str) -> String {
+fn valid(user: &str) -> String {
     format!("Bearer {}", hs256(&claims(user)))
 }
 
@@ -53,7 +53,7 @@ async fn after_61_invalid_tokens_an_uncached_valid_one_is_accepted() {
         assert_eq!(answer.status, expected, "{index}");
     }
     for user in 0..100 {
-        let answer = with(&app, &good(&format!("user-{user}"))).await;
+        let answer = with(&app, &valid(&format!("user-{user}"))).await;
         assert_eq!((answer.status, policy_of(&answer)), (200, "user:global:1h"));
     }
     // A request without a credential is not affected either.
@@ -77,16 +77,16 @@ async fn callers_without_an_address_are_never_denied_for_wrong_tokens() {
         let answer = send(&app, "GET /", &[("authorization", &forged(index))]).await;
         assert_eq!((answer.status, policy_of(&answer)), (200, "ip:global:1h"));
     }
-    let answer = send(&app, "GET /", &[("authorization", &good("alice"))]).await;
+    let answer = send(&app, "GET /", &[("authorization", &valid("alice"))]).await;
     assert_eq!((answer.status, policy_of(&answer)), (200, "user:global:1h"));
 }
 
 #[tokio::test]
 async fn an_uncached_valid_api_key_is_accepted_after_wrong_ones() {
-    let verify = |key: &str| Some(Identity::new("api-key", key.strip_prefix("good-")?));
+    let verify = |key: &str| Some(Identity::new("api-key", key.strip_prefix("valid-")?));
     for source in [
         ApiKey::header("x-api-key", verify).unwrap(),
-        ApiKey::known("x-api-key", ["good-1"]).unwrap(),
+        ApiKey::known("x-api-key", ["valid-1"]).unwrap(),
     ] {
         let layer = RateLimitLayer::builder(MANY)
             .identify(source)
@@ -97,7 +97,7 @@ async fn an_uncached_valid_api_key_is_accepted_after_wrong_ones() {
             let answer = send_from(&app, PEER, "GET /", &[("x-api-key", &key)]).await;
             assert_eq!(answer.status, if index < 60 { 200 } else { 429 });
         }
-        let answer = send_from(&app, PEER, "GET /", &[("x-api-key", "good-1")]).await;
+        let answer = send_from(&app, PEER, "GET /", &[("x-api-key", "valid-1")]).await;
         assert_eq!(
             (answer.status, policy_of(&answer)),
             (200, "api-key:global:1h")
@@ -159,7 +159,7 @@ async fn a_token_that_the_second_source_accepts_is_not_charged() {
         let answer = with(&app, &format!("Bearer {token}")).await;
         assert_eq!((answer.status, policy_of(&answer)), (200, "user:global:1h"));
     }
-    // Two sources refuse it: one charge.
+    // Two sources reject the token, and it is charged once.
     for index in 0..61 {
         let expected = if index < 60 { 200 } else { 429 };
         assert_eq!(with(&app, &forged(index)).await.status, expected, "{index}");
@@ -168,17 +168,17 @@ async fn a_token_that_the_second_source_accepts_is_not_charged() {
 
 #[tokio::test]
 async fn a_valid_key_beside_a_wrong_token_is_not_charged() {
-    let verify = |key: &str| (key == "good").then(|| Identity::new("api-key", "one"));
+    let verify = |key: &str| (key == "valid").then(|| Identity::new("api-key", "one"));
     for source in [
         ApiKey::header("x-api-key", verify).unwrap(),
-        ApiKey::known("x-api-key", ["good"]).unwrap(),
+        ApiKey::known("x-api-key", ["valid"]).unwrap(),
     ] {
         let layer = builder().identify(source).failed_auth_quota("2/minute");
         let app = echo().layer(layer.build().unwrap());
         let wrong = forged(0);
         let token = ("authorization", wrong.as_str());
         for _ in 0..20 {
-            let both = [token, ("x-api-key", "good")];
+            let both = [token, ("x-api-key", "valid")];
             let answer = send_from(&app, PEER, "GET /", &both).await;
             assert_eq!(
                 (answer.status, policy_of(&answer)),
@@ -191,7 +191,7 @@ async fn a_valid_key_beside_a_wrong_token_is_not_charged() {
             let answer = send_from(&app, PEER, "GET /", &both).await;
             assert_eq!(answer.status, status);
         }
-        let both = [token, ("x-api-key", "good")];
+        let both = [token, ("x-api-key", "valid")];
         assert_eq!(send_from(&app, PEER, "GET /", &both).await.status, 200);
     }
 }
@@ -219,9 +219,9 @@ async fn wrong_tokens_get_401_if_so_configured() {
         .reject_invalid_credentials();
     let app = echo().layer(layer.build().unwrap());
     let wrong = forged(0);
-    let refused = with(&app, &wrong).await;
-    assert_eq!(refused.status, 401);
-    assert_eq!(refused.json()["error"]["code"], "INVALID_CREDENTIALS");
+    let rejected = with(&app, &wrong).await;
+    assert_eq!(rejected.status, 401);
+    assert_eq!(rejected.json()["error"]["code"], "INVALID_CREDENTIALS");
     assert_eq!(send_from(&app, PEER, "GET /", &[]).await.status, 200);
     // An opaque bearer value is not a credential of this source.
     assert_eq!(with(&app, "Bearer opaque").await.status, 200);

@@ -1,4 +1,4 @@
-//! Requests that are dropped at every point where they wait.
+//! Requests that are dropped at each point at which they wait.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -16,8 +16,8 @@ use tower::{Layer, Service, service_fn};
 
 use crate::support::scripted_store::{Script, ScriptedStore};
 
-/// A future that is pending this many times, and wakes itself.
-async fn dawdle(polls: usize) {
+/// Is pending this many times, and wakes itself.
+async fn pend(polls: usize) {
     let mut left = polls;
     poll_fn(|context| {
         if left == 0 {
@@ -30,10 +30,10 @@ async fn dawdle(polls: usize) {
     .await;
 }
 
-/// A layer whose tier look-up, decision and refund are all pending at first.
-fn waiting_everywhere(count: Count) -> RateLimitLayer {
+/// Returns a layer whose tier look-up, decision and refund are all pending at first.
+fn layer_that_waits_everywhere(count: Count) -> RateLimitLayer {
     let tiers = TierResolver::builder(|_| async {
-        dawdle(2).await;
+        pend(2).await;
         Ok::<_, std::io::Error>(Some("team".to_owned()))
     });
     let policy = Policy::builder().everyone(Rule::new("1000/hour").count(count));
@@ -46,19 +46,19 @@ fn waiting_everywhere(count: Count) -> RateLimitLayer {
         .unwrap()
 }
 
-/// Maximum number of polls until a request is answered.
+/// Maximum number of polls until a request completes.
 const POLLS: usize = 12;
 
-/// Polls a request this many times and drops it. Returns what remains, and whether it was answered.
-fn give_up_after(polls: usize, count: Count) -> (u64, bool) {
+/// Polls a request this many times and drops it. Returns what remains, and whether it had completed.
+fn drop_after(polls: usize, count: Count) -> (u64, bool) {
     let alive = Arc::new(());
-    let layer = waiting_everywhere(count);
+    let layer = layer_that_waits_everywhere(count);
     let inner = {
         let alive = Arc::clone(&alive);
         service_fn(move |_: Request<()>| {
             let alive = Arc::clone(&alive);
             async move {
-                dawdle(2).await;
+                pend(2).await;
                 drop(alive);
                 Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::default()))
             }
@@ -67,12 +67,12 @@ fn give_up_after(polls: usize, count: Count) -> (u64, bool) {
     let mut service = layer.layer(inner);
     let mut context = Context::from_waker(Waker::noop());
     let request = |user: &str| Request::get("/").header("x-user", user).body(()).unwrap();
-    let mut answered = false;
+    let mut completed = false;
     {
         let mut response = pin!(service.call(request("alice")));
         for _ in 0..polls {
             if response.as_mut().poll(&mut context).is_ready() {
-                answered = true;
+                completed = true;
                 break;
             }
         }
@@ -80,7 +80,7 @@ fn give_up_after(polls: usize, count: Count) -> (u64, bool) {
     assert_eq!(
         Arc::strong_count(&alive),
         2,
-        "something of a dropped request is still alive"
+        "a part of the dropped request was not dropped"
     );
     let mut second = pin!(service.call(request("alice")));
     let response = loop {
@@ -93,23 +93,23 @@ fn give_up_after(polls: usize, count: Count) -> (u64, bool) {
         .unwrap()
         .parse()
         .unwrap();
-    (left, answered)
+    (left, completed)
 }
 
 #[test]
 fn a_dropped_request_is_charged_once_and_never_refunded() {
     let mut history = Vec::new();
     for polls in 0..=POLLS {
-        let (left, answered) = give_up_after(polls, Count::all());
+        let (left, completed) = drop_after(polls, Count::all());
         let charged = 1_000 - left - 1;
         assert!(
             charged <= 1,
-            "charged {charged} times when given up after {polls} polls"
+            "charged {charged} times when dropped after {polls} polls"
         );
-        assert!(!answered || charged == 1);
+        assert!(!completed || charged == 1);
         history.push(charged);
     }
-    assert_eq!(history[0], 0, "it was never polled");
+    assert_eq!(history[0], 0, "a request that was never polled is charged");
     assert_eq!(history[POLLS], 1);
     assert!(history.is_sorted(), "a charge was refunded: {history:?}");
 }
@@ -118,18 +118,18 @@ fn a_dropped_request_is_charged_once_and_never_refunded() {
 fn charges_by_outcome_are_refunded_only_by_a_response() {
     let mut history = Vec::new();
     for polls in 0..=POLLS {
-        let (left, answered) = give_up_after(polls, Count::failure());
-        // The second request succeeded, and has nothing left of its own charge.
+        let (left, completed) = drop_after(polls, Count::failure());
+        // The second request succeeds, so its own charge is refunded.
         let charged = 1_000 - left;
         assert!(
             charged <= 1,
-            "charged {charged} times when given up after {polls} polls"
+            "charged {charged} times when dropped after {polls} polls"
         );
-        assert!(!answered || charged == 0, "a success was charged");
+        assert!(!completed || charged == 0, "a success was charged");
         history.push(charged);
     }
     assert!(
         history.contains(&1),
-        "a request that was given up stays charged: {history:?}"
+        "no dropped request stays charged: {history:?}"
     );
 }

@@ -36,10 +36,10 @@ async fn a_dry_run_counts_and_logs_but_neither_denies_nor_adds_headers() {
     assert_eq!(
         events.len(),
         1,
-        "of the third, and not again so soon: {events:?}"
+        "one event for the third request; the fourth is sampled out: {events:?}"
     );
     let would_deny = || layer.statistics().totals.would_deny;
-    assert_eq!(would_deny(), 2, "the third and the fourth");
+    assert_eq!(would_deny(), 2, "the third and the fourth request");
     for part in [
         "policy=\"ip:strict:1h\"",
         "limit=2",
@@ -52,7 +52,7 @@ async fn a_dry_run_counts_and_logs_but_neither_denies_nor_adds_headers() {
 
     clock.advance(Duration::from_hours(2));
     send(&app, "GET /a", &[]).await;
-    assert_eq!(would_deny(), 2, "it has room again");
+    assert_eq!(would_deny(), 2, "the quota is not used up");
 }
 
 #[tokio::test]
@@ -96,7 +96,11 @@ async fn a_denied_request_is_not_counted_by_a_dry_run() {
         send(&app, "GET /", &[]).await;
     }
     clock.advance(Duration::from_hours(2));
-    assert_eq!(send(&app, "GET /", &[]).await.status, 200, "the third");
+    assert_eq!(
+        send(&app, "GET /", &[]).await.status,
+        200,
+        "the third request"
+    );
     assert!(log.about("rate_limit_dry_run").is_empty());
     send(&app, "GET /", &[]).await;
     assert_eq!(log.about("rate_limit_dry_run").len(), 1);
@@ -133,7 +137,10 @@ async fn a_dry_run_can_count_by_outcome() {
     for _ in 0..10 {
         send(&app, "POST /login", &[]).await;
     }
-    assert!(log.about("rate_limit_dry_run").is_empty(), "all went well");
+    assert!(
+        log.about("rate_limit_dry_run").is_empty(),
+        "no request has failed"
+    );
     for _ in 0..3 {
         send(&app, "POST /login", &[("x-answer", "401")]).await;
     }
@@ -229,14 +236,16 @@ async fn exemptions_by_role_leave_an_audit_event() {
     );
 }
 
-/// `count` of a dry-run endpoint was applied to its enforced category as well.
+/// Bug: `count` of a dry-run endpoint was applied to its enforced category as well.
 #[tokio::test]
 async fn settings_of_a_dry_run_do_not_apply_to_enforced_rules() {
-    let tried = Rule::in_category("items").quota("10/hour");
-    let tried = tried.count(Count::failure()).message("{limit} is too many");
+    let dry_run = Rule::in_category("items").quota("10/hour");
+    let dry_run = dry_run
+        .count(Count::failure())
+        .message("{limit} is too many");
     let policy = Policy::builder()
         .category("items", Rule::new("2/hour"))
-        .endpoint("GET /a", tried.dry_run());
+        .endpoint("GET /a", dry_run.dry_run());
     let (builder, _) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
     for left in [1, 0] {
@@ -249,9 +258,9 @@ async fn settings_of_a_dry_run_do_not_apply_to_enforced_rules() {
     assert!(!message.contains("too many"), "{message}");
 }
 
-/// A dry run of an endpoint's own limit must not switch off the enforced limit.
+/// A dry run of an endpoint's quota does not disable the enforced global rule.
 #[tokio::test]
-async fn a_dry_run_does_not_switch_off_the_global_rule() {
+async fn a_dry_run_does_not_disable_the_global_rule() {
     let own = Rule::new("1000/hour").name("a").global(false);
     let policy = Policy::builder()
         .everyone("2/hour")

@@ -29,7 +29,7 @@ fn app(jwt: Jwt) -> (Router, ManualClock) {
     (echo().layer(layer.build().unwrap()), clock)
 }
 
-/// The policy that counted a request, and what remains of it.
+/// Sends a request. Returns the policy that counted it, and what remains.
 async fn counted(app: &Router, token: &str) -> (String, u64) {
     let answer = send(
         app,
@@ -51,9 +51,9 @@ async fn a_forged_token_charges_no_other_users_counter() {
         .build()
         .unwrap();
     let (app, clock) = app(jwt);
-    let good = rs256(RSA_1_PRIVATE, "", &claims("victim"));
+    let valid = rs256(RSA_1_PRIVATE, "", &claims("victim"));
     assert_eq!(
-        counted(&app, &good).await,
+        counted(&app, &valid).await,
         ("user:global:1h".to_owned(), 999_999)
     );
 
@@ -66,7 +66,7 @@ async fn a_forged_token_charges_no_other_users_counter() {
             &key,
         )
     };
-    let [head, body, signature] = good.split('.').collect::<Vec<_>>().try_into().unwrap();
+    let [head, body, signature] = valid.split('.').collect::<Vec<_>>().try_into().unwrap();
     let mut flipped = signature.to_owned();
     flipped.replace_range(
         9..10,
@@ -114,17 +114,17 @@ async fn a_forged_token_charges_no_other_users_counter() {
         );
     }
     assert_eq!(
-        counted(&app, &good).await,
+        counted(&app, &valid).await,
         ("user:global:1h".to_owned(), 999_998),
-        "the victim was charged twice, by itself"
+        "another caller has charged the counter of the victim"
     );
 
-    // Cached, but not longer than it is valid.
+    // The token is cached, but not longer than it is valid.
     clock.advance(Duration::from_secs(3_600 + 61));
-    assert_eq!(counted(&app, &good).await.0, "ip:global:1h");
+    assert_eq!(counted(&app, &valid).await.0, "ip:global:1h");
 }
 
-/// The identity of `alice` at an issuer.
+/// Returns a token of `alice` from an issuer.
 fn alice_of(issuer: &str) -> String {
     hs256(&format!(
         r#"{{"sub":"alice","tenant":"acme","iss":"{issuer}","exp":{}}}"#,
@@ -133,7 +133,7 @@ fn alice_of(issuer: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_same_name_of_two_issuers_is_two_users() {
+async fn equal_names_of_two_issuers_are_two_users() {
     let per_user = Rule::new("100/hour").per(["user"]);
     let per_both = Rule::new("100/hour").per(["tenant", "user"]);
     for policy in [
@@ -181,7 +181,7 @@ async fn subjects_of_a_policy_are_bare_user_names() {
     assert_eq!(answer.header("x-ratelimit-remaining"), None);
 }
 
-/// Remaining requests of a caller from `peer` with these headers.
+/// Sends a request from `peer` with these headers. Returns what remains.
 async fn from(app: &Router, peer: &str, headers: &[(&str, &str)]) -> u64 {
     let mut request: Request<Body> = request("GET /", headers);
     request
@@ -200,12 +200,12 @@ async fn forwarding_headers_of_untrusted_peers_are_ignored() {
         .build()
         .unwrap();
     let app = echo().layer(layer);
-    // The victim, through the proxy.
+    // The victim sends through the proxy.
     assert_eq!(
         from(&app, "10.0.0.1:1", &[("x-forwarded-for", "203.0.113.9")]).await,
         99
     );
-    // Headers of a peer that is not trusted are ignored.
+    // Headers of untrusted peers are ignored.
     assert_eq!(
         from(
             &app,
@@ -223,7 +223,7 @@ async fn forwarding_headers_of_untrusted_peers_are_ignored() {
         from(&app, "198.51.100.1:3", &[("forwarded", "for=203.0.113.9")]).await,
         97
     );
-    // Of a trusted proxy, only the address that it added counts.
+    // Of a trusted proxy's header, only the address that the proxy added is used.
     let rotated = [
         ("x-forwarded-for", "203.0.113.9"),
         ("x-forwarded-for", "1.2.3.4, 198.51.100.1"),
@@ -238,9 +238,9 @@ async fn forwarding_headers_of_untrusted_peers_are_ignored() {
         .await,
         95
     );
-    // The IPv4-mapped form is the same address.
+    // The IPv4-mapped form counts as the same address.
     assert_eq!(from(&app, "[::ffff:198.51.100.1]:9", &[]).await, 94);
-    // The counter of the victim has only its own charge.
+    // The counter of the victim was charged only by the victim.
     assert_eq!(
         from(&app, "10.0.0.1:7", &[("x-forwarded-for", "203.0.113.9")]).await,
         98
@@ -252,7 +252,7 @@ async fn forwarding_headers_of_untrusted_peers_are_ignored() {
 }
 
 #[tokio::test]
-async fn a_client_that_a_proxy_hides_is_not_exempt_with_the_proxy() {
+async fn a_client_with_an_unknown_address_is_not_exempt_by_its_proxy() {
     let policy = Policy::builder()
         .anonymous("100/hour")
         // The IPv4-mapped form is in the same network.
@@ -268,7 +268,7 @@ async fn a_client_that_a_proxy_hides_is_not_exempt_with_the_proxy() {
     assert_eq!(from(&app, "10.0.0.1:1", &[]).await, 98);
     let hidden = [("x-forwarded-for", "6.6.6.6, unknown, 10.0.0.1")];
     assert_eq!(from(&app, "10.0.0.2:1", &hidden).await, 97);
-    // A client that the proxy has seen in the network is exempt.
+    // A client whose forwarded address is in the network is exempt.
     let inside = request("GET /", &[("x-forwarded-for", "10.0.0.9")]);
     let (mut parts, body) = inside.into_parts();
     parts
@@ -279,7 +279,7 @@ async fn a_client_that_a_proxy_hides_is_not_exempt_with_the_proxy() {
 }
 
 #[tokio::test]
-async fn users_and_addresses_of_the_same_name_are_two() {
+async fn a_user_named_like_an_address_has_its_own_counter() {
     let policy = Policy::builder()
         .authenticated("100/hour")
         .anonymous("100/hour")

@@ -1,4 +1,4 @@
-//! The layer as users meet it: requests in, responses out.
+//! The layer from outside: requests in, responses out.
 
 mod answers;
 mod changes;
@@ -9,6 +9,7 @@ mod dry_runs;
 mod failing;
 mod hostile;
 mod preflight;
+mod quiet_rules;
 mod readiness;
 mod routes;
 mod routes_readings;

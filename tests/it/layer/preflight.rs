@@ -19,8 +19,8 @@ const PREFLIGHT: [(&str, &str); 2] = [
     ("access-control-request-method", "PUT"),
 ];
 
-/// A fallback for all methods and paths that counts its calls. It adds `Access-Control-Allow-Methods`
-/// if the request has `x-cors`.
+/// Returns a fallback for all methods and paths that counts its calls. It adds
+/// `Access-Control-Allow-Methods` if the request has `x-cors`.
 fn counting() -> (Router, Arc<AtomicU64>) {
     let calls = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&calls);
@@ -55,14 +55,14 @@ async fn preflight(app: &Router, path: &str, more: &[(&str, &str)]) -> Answer {
     send(app, &format!("OPTIONS {path}"), &headers).await
 }
 
-/// Remaining requests of an unauthenticated caller, after this one.
+/// Sends a request of an unauthenticated caller. Returns what remains after it.
 async fn remaining(app: &Router, line: &str) -> String {
     let answer = send(app, line, &[]).await;
     answer.header("x-ratelimit-remaining").unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn a_handler_of_options_runs_at_most_as_often_as_the_preflight_quota_allows() {
+async fn the_preflight_quota_limits_calls_of_an_options_handler() {
     for path in ["/any", "/nowhere"] {
         let (app, calls) = counting();
         let app = limited(app, Policy::builder().everyone("10/hour"));
@@ -96,7 +96,7 @@ async fn a_rule_of_the_endpoint_is_enforced_on_entry() {
 }
 
 #[tokio::test]
-async fn callers_without_quota_keep_their_preflights() {
+async fn denied_callers_can_still_send_preflights() {
     let policy = Policy::builder().everyone("2/hour");
     let (app, _) = counting();
     let app = limited(app.layer(cors()), policy);
@@ -129,7 +129,7 @@ async fn only_a_response_with_cors_headers_is_refunded() {
     assert_eq!(remaining(&app, "GET /any").await, "9");
     preflight(&app, "/any", &[]).await;
     assert_eq!(remaining(&app, "GET /any").await, "7");
-    // The always-on rule was charged as often, and the global rule not at all.
+    // The always-on rule was charged for each of them, and the global rule was not charged.
     assert_eq!(remaining(&app, "GET /other").await, "46");
 }
 
@@ -188,7 +188,7 @@ async fn cors_layers_outside_and_inside_answer_preflights() {
             assert_eq!(answer.status, 200);
             assert!(answer.header("access-control-allow-methods").is_some());
         }
-        // Neither the global rule nor that of the endpoint has counted them.
+        // Neither the global rule nor the rule of the endpoint has counted them.
         assert_eq!(remaining(&app, "GET /item").await, "1");
         assert_eq!(remaining(&app, "GET /item").await, "0");
     }

@@ -54,7 +54,7 @@ async fn waits_until_the_inner_service_is_ready() {
         assert_eq!(response.await.unwrap().unwrap().status(), 200);
         assert!(
             service.poll_ready().is_pending(),
-            "one was allowed, and one was used"
+            "the second call is ready without a permit"
         );
         handle.allow(1);
         assert!(service.poll_ready().is_ready());
@@ -82,7 +82,7 @@ async fn denied_requests_never_reach_the_inner_service() {
         let mut context = Context::from_waker(Waker::noop());
         assert!(
             waited.poll(&mut context).is_pending(),
-            "a denied request came through"
+            "a denied request reached the inner service"
         );
     }
 }

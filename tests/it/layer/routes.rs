@@ -1,5 +1,5 @@
-//! Whenever a handler ran, its rule was charged: whatever the spelling of the path, wherever
-//! the layer is.
+//! Every handler that runs has its rule charged, for every spelling of the path and every position of
+//! the layer.
 
 use axum::Router;
 use axum::body::Body;
@@ -12,7 +12,7 @@ use tollgate::{ManualClock, RateLimitLayer};
 use tower::util::MapRequestLayer;
 use tower::{Layer, Service, ServiceExt};
 
-/// A handler whose response names its rule.
+/// Returns a handler whose response names its rule.
 pub(super) fn named_handler(
     rule: &'static str,
 ) -> impl Fn(Request<Body>) -> std::future::Ready<Response<Body>> + Clone + Send + 'static {
@@ -26,7 +26,7 @@ pub(super) fn named_handler(
     }
 }
 
-fn of(method: &str, rule: &'static str) -> MethodRouter {
+fn handler_for(method: &str, rule: &'static str) -> MethodRouter {
     match method {
         "GET" => get(named_handler(rule)),
         "POST" => post(named_handler(rule)),
@@ -34,7 +34,7 @@ fn of(method: &str, rule: &'static str) -> MethodRouter {
     }
 }
 
-/// Method, pattern and name of the rule, which the handler returns.
+/// Method, pattern and name of each rule. Handlers return the name.
 const RULES: [(&str, &str, &str); 12] = [
     ("GET", "/", "root"),
     ("GET", "/users/{id}", "user"),
@@ -53,7 +53,7 @@ const RULES: [(&str, &str, &str); 12] = [
 fn limits() -> RateLimitLayer {
     let mut policy = Policy::builder().everyone("1000000/hour");
     for (method, path, rule) in RULES {
-        // Parameters have other names than the router's.
+        // The parameters have other names than those of the router.
         let path = path
             .replace("{id}", "{other}")
             .replace("{*path}", "{*rest}");
@@ -69,31 +69,31 @@ fn pattern(rule: &str) -> (&'static str, &'static str) {
     (method, path)
 }
 
-/// The whole router, flat.
+/// Returns a router without nesting.
 fn flat() -> Router {
     let mut router = Router::new();
     for (method, path, rule) in RULES {
-        router = router.route(path, of(method, rule));
+        router = router.route(path, handler_for(method, rule));
     }
     router
 }
 
-/// The router with parts nested, merged and mounted as services. `around` wraps the inner routers.
+/// Returns a router with nested, merged and mounted parts. `around` wraps the inner routers.
 fn nested(around: impl Fn(Router) -> Router) -> Router {
     let mut top = Router::new();
     for rule in ["root", "user", "user-post", "me", "any", "files", "dash"] {
         let (method, path) = pattern(rule);
-        top = top.merge(around(Router::new().route(path, of(method, rule))));
+        top = top.merge(around(Router::new().route(path, handler_for(method, rule))));
     }
     let mut v1 = Router::new();
     for rule in ["items", "item", "tags"] {
         let (method, path) = pattern(rule);
-        v1 = v1.route(&path["/v1".len()..], of(method, rule));
+        v1 = v1.route(&path["/v1".len()..], handler_for(method, rule));
     }
     let mut service = Router::new();
     for rule in ["deep", "pair"] {
         let (method, path) = pattern(rule);
-        service = service.route(&path["/svc".len()..], of(method, rule));
+        service = service.route(&path["/svc".len()..], handler_for(method, rule));
     }
     top.nest("/v1", around(v1))
         .nest_service("/svc", around(service))
@@ -238,7 +238,7 @@ const PATHS: [&str; 51] = [
 ];
 
 #[tokio::test]
-async fn whenever_a_handler_ran_its_rule_was_charged() {
+async fn the_rule_of_each_handler_that_runs_is_charged() {
     for (name, mut app) in apps() {
         let mut ran = 0;
         for method in METHODS {
@@ -252,32 +252,32 @@ async fn whenever_a_handler_ran_its_rule_was_charged() {
     }
 }
 
-/// Where a service is nested, axum loses one slash of two: `/svc//deep/1` reaches the handler of
-/// `/deep/{id}`, while the whole path matches no rule as it is written.
+/// axum drops one of two slashes where a service is nested: `/svc//deep/1` reaches the handler of
+/// `/deep/{id}`, but the path as written matches no rule.
 #[tokio::test]
-async fn a_slash_that_axum_loses_is_no_way_around_a_rule() {
+async fn a_slash_that_axum_drops_does_not_evade_a_rule() {
     let mut ran = 0;
     for (name, mut app) in apps() {
         ran += usize::from(check(name, &mut app, "GET", "/svc//deep/1").await);
     }
-    assert!(ran > 0, "axum does not lose it any more");
+    assert!(ran > 0, "axum no longer drops the slash");
 }
 
-/// An empty segment is a segment where a parameter takes it: `/any//y` runs the handler of
-/// `/any/{a}/{b}`. So slashes at the end, or one that axum loses further up, may go while those in
-/// the middle stay; once, a rule was looked for only with all of them or with none.
+/// A parameter can match an empty segment: `/any//y` runs the handler of `/any/{a}/{b}`. So slashes at
+/// the end, or one that axum drops, may disappear while those in the middle stay. Bug: a rule was
+/// searched only with all slashes or with none.
 #[tokio::test]
-async fn slashes_that_stay_are_no_way_around_a_rule_either() {
+async fn remaining_slashes_do_not_evade_a_rule() {
     let mut ran = 0;
     for (name, mut app) in apps() {
         for path in ["/any//users/", "/svc//pair//1", "/svc//pair//1/"] {
             ran += usize::from(check(name, &mut app, "GET", path).await);
         }
     }
-    assert!(ran > 0, "parameters do not take empty segments any more");
+    assert!(ran > 0, "parameters no longer match empty segments");
 }
 
-/// Paths made of parts of the routes.
+/// Generates paths from parts of the routes.
 fn any_path() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         prop::sample::select(vec![
@@ -307,7 +307,7 @@ fn any_path() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn whenever_a_handler_ran_its_rule_was_charged_for_any_path() {
+fn the_rule_of_each_handler_that_runs_is_charged_for_any_path() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

@@ -1,4 +1,4 @@
-//! A path that can be read in several ways is charged to the rules of all its readings.
+//! A path with several possible readings is charged to the rules of all of them.
 
 use axum::Router;
 use axum::routing::any;
@@ -20,7 +20,7 @@ pub(super) fn rule(name: &str) -> Rule {
     Rule::new("100/hour").name(name)
 }
 
-/// Sends a request, and expects that this handler runs and that its rule is charged.
+/// Sends a request, and asserts that this handler runs and that its rule is charged.
 pub(super) async fn charged(app: &Router, line: &str, ran: &str) -> Answer {
     let answer = super::send(app, line, &[]).await;
     assert_eq!(answer.header("x-ran"), Some(ran), "{line}");
@@ -30,7 +30,7 @@ pub(super) async fn charged(app: &Router, line: &str, ran: &str) -> Answer {
     answer
 }
 
-/// The layer inside of the router, and around it.
+/// Returns two routers: one with the layer inside, one with the layer outside.
 fn both(policy: impl Fn() -> PolicyBuilder, router: impl Fn() -> Router) -> [Router; 2] {
     [
         router().layer(limits(policy())),
@@ -126,7 +126,7 @@ async fn a_layer_inside_of_a_mount_charges_the_mount_and_not_the_root() {
 }
 
 #[tokio::test]
-async fn the_first_handler_of_a_mounted_router_is_charged_however_it_is_requested() {
+async fn the_root_handler_of_a_mounted_router_is_charged_for_every_spelling() {
     for pattern in ["/m", "/m/"] {
         let policy = || Policy::builder().endpoint(pattern, rule("start"));
         let inner = || Router::new().route("/", any(named_handler("start")));
@@ -211,22 +211,22 @@ async fn methods_do_not_hide_the_rules_of_each_other() {
     }
 }
 
-/// `/a//b` is read as `/a/b`, and as a path that no rule is for.
+/// `/a//b` is read as `/a/b`, and as a path without a rule.
 #[tokio::test]
 async fn a_reading_that_reaches_no_route_is_charged_to_the_global_rule() {
     let policy = || Policy::builder().endpoint("/a/b", rule("own").global(false));
     for app in both(policy, || Router::new().fallback(named_handler("any"))) {
         let plain = super::send(&app, "GET /a/b", &[]).await.charged();
         assert_eq!(plain, ["ip:own:1h"]);
-        let odd = super::send(&app, "GET /a//b", &[]).await.charged();
-        assert_eq!(odd, ["ip:own:1h", "ip:global:1h"]);
+        let ambiguous = super::send(&app, "GET /a//b", &[]).await.charged();
+        assert_eq!(ambiguous, ["ip:own:1h", "ip:global:1h"]);
     }
 }
 
-/// Two endpoints of one category with different terms: the counter is charged once, and the larger
-/// cost, the count in more cases and the stricter outcome apply.
+/// Two endpoints of one category have different settings. The counter is charged once, with the larger
+/// cost, the count of more outcomes and the stricter failure mode.
 #[tokio::test]
-async fn one_counter_of_two_readings_is_charged_once_on_the_stricter_terms() {
+async fn one_counter_of_two_readings_is_charged_once_with_the_stricter_settings() {
     let policy = Policy::builder()
         .category("shared", Rule::new("100/hour"))
         .endpoint(
@@ -239,7 +239,7 @@ async fn one_counter_of_two_readings_is_charged_once_on_the_stricter_terms() {
         .endpoint("/a/b/{y}", Rule::in_category("shared").cost(2));
     let (builder, _) = super::layer(policy);
     let app = super::echo().layer(builder.build().unwrap());
-    // `/a/b` and `/a/b/` with an empty parameter.
+    // Read as `/a/b`, and as `/a/b/` with an empty parameter.
     let first = super::send(&app, "GET /a/b/", &[]).await;
     assert_eq!(first.header("x-ratelimit-policy"), Some("ip:shared:1h"));
     assert_eq!(
@@ -265,7 +265,7 @@ async fn dry_runs_of_all_readings_stay_dry_runs() {
     }
 }
 
-/// The whole batch is charged, or nothing of it.
+/// The batch of all readings is charged completely or not at all.
 #[tokio::test]
 async fn a_denial_by_one_reading_charges_the_others_nothing() {
     let policy = Policy::builder()
@@ -282,7 +282,7 @@ async fn a_denial_by_one_reading_charges_the_others_nothing() {
     assert!(wide.contains("r=98"), "{wide}");
 }
 
-/// The matched pattern is where the wildcard of a mount begins, and the path has a literal rule.
+/// The matched pattern is that of the mount, and a rule with a literal also matches the path.
 #[tokio::test]
 async fn the_mount_that_matched_is_charged_beside_a_more_literal_route() {
     let policy = || {

@@ -1,4 +1,4 @@
-//! Paths that are rejected with 400 or 414, and which paths are exempt.
+//! Paths that are rejected with 400 or 414, and exempt paths.
 
 use axum::Router;
 use axum::routing::any;
@@ -57,7 +57,7 @@ async fn dot_segments_are_rejected_before_anything_is_counted() {
 }
 
 #[tokio::test]
-async fn an_exempt_wildcard_is_no_way_to_another_route() {
+async fn an_exempt_wildcard_does_not_exempt_other_routes() {
     let app = outside(policy());
     for (path, is_exempt) in [
         ("/public/a.png", true),
@@ -99,7 +99,7 @@ async fn a_rule_inside_of_an_exempt_wildcard_is_charged_by_every_reading() {
 }
 
 #[tokio::test]
-async fn a_matched_pattern_without_wildcard_decides_about_odd_paths() {
+async fn unusual_paths_are_charged_by_their_matched_pattern_without_wildcard() {
     let policy = Policy::builder()
         .everyone("1000/hour")
         .endpoint("/users/{id}", Rule::new("100/hour").name("user"))
@@ -149,7 +149,7 @@ async fn exempt_callers_are_not_rejected() {
 }
 
 #[tokio::test]
-async fn a_path_over_8_kib_is_too_long_only_if_it_is_walked() {
+async fn a_path_over_8_kib_is_rejected_only_if_it_needs_normalization() {
     let app = outside(policy());
     let plain = format!("/{}", "a".repeat(10_000));
     assert_eq!(send(&app, &format!("GET {plain}"), &[]).await.status, 200);
@@ -175,7 +175,7 @@ async fn too_many_readings_are_rejected() {
     }
 }
 
-/// Each of two rules fits into a batch, both together do not.
+/// Each of the two rules fits into a batch. Both together do not.
 #[tokio::test]
 async fn readings_with_more_than_eight_quotas_are_rejected() {
     let five = |name: &str| {

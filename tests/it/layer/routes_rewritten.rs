@@ -50,7 +50,7 @@ async fn a_path_that_was_rewritten_to_its_end_is_charged() {
     }
 }
 
-/// The mount strips `/m`, and the middleware in it `/api`.
+/// The mount strips `/m`, and the middleware inside strips `/api`.
 #[tokio::test]
 async fn a_path_that_was_rewritten_to_its_end_inside_of_a_mount_is_charged() {
     let policy = Policy::builder()
@@ -66,7 +66,7 @@ async fn a_path_that_was_rewritten_to_its_end_inside_of_a_mount_is_charged() {
     charged(&app, "GET /m/api", "root").await;
 }
 
-/// A mount strips its prefix as well. Rules name the whole path there.
+/// A mount strips its prefix as well. Rules inside of it name the full path.
 #[tokio::test]
 async fn the_rest_of_a_path_inside_of_a_mount_is_not_a_reading() {
     let policy = || {

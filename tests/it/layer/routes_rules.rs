@@ -1,4 +1,4 @@
-//! Which rules count a request, in and around a router: whatever the spelling of its path.
+//! Rules that count a request, with the layer inside and outside of a router, for every spelling of the path.
 
 use axum::Router;
 use axum::body::Body;
@@ -13,7 +13,7 @@ use tower_http::normalize_path::NormalizePathLayer;
 use super::routes::{named_handler, trim};
 
 #[tokio::test]
-async fn a_rule_for_a_part_of_what_a_handler_serves() {
+async fn a_rule_can_cover_a_part_of_the_paths_of_a_handler() {
     let policy = Policy::builder()
         .endpoint(
             "POST /v1/{service}/{action}",
@@ -34,8 +34,8 @@ async fn a_rule_for_a_part_of_what_a_handler_serves() {
     }
 }
 
-/// A mount also serves the path where it begins. A router that has only the wildcard does not, so
-/// what else matches that path is charged as well.
+/// A mount also serves its root path. A router with only the wildcard does not, so other rules that
+/// match this path are charged as well.
 #[tokio::test]
 async fn the_root_of_a_mount_is_charged_to_the_rule_of_the_mount() {
     let policy = || {
@@ -64,7 +64,7 @@ async fn the_root_of_a_mount_is_charged_to_the_rule_of_the_mount() {
 }
 
 #[tokio::test]
-async fn layers_that_change_slashes_are_no_way_around_a_rule() {
+async fn layers_that_change_slashes_do_not_evade_a_rule() {
     let policy = || {
         Policy::builder()
             .endpoint("/any/{a}/{b}", Rule::new("5/hour").name("any"))
@@ -97,7 +97,7 @@ async fn layers_that_change_slashes_are_no_way_around_a_rule() {
     }
 }
 
-/// A file server decodes paths, also `%2F`, and merges slashes.
+/// A file server decodes paths, including `%2F`, and merges slashes.
 #[tokio::test]
 async fn decoded_and_merged_paths_are_charged_to_the_rule_of_the_file() {
     let policy = || {
@@ -122,7 +122,7 @@ async fn decoded_and_merged_paths_are_charged_to_the_rule_of_the_file() {
 
 #[tokio::test]
 async fn a_rewritten_path_is_matched_by_its_route() {
-    // Versions are rewritten between two routers; the layer is on the inner one.
+    // A layer between two routers rewrites versions. The rate limit layer is on the inner router.
     let policy = Policy::builder()
         .endpoint("GET /{*rest}", Rule::new("100/hour").name("rest"))
         .endpoint("GET /v2/users", Rule::new("5/hour").name("users"));
@@ -140,7 +140,7 @@ async fn a_rewritten_path_is_matched_by_its_route() {
     assert_eq!(answer.header("x-ratelimit-policy"), Some("ip:users:1h"));
 }
 
-/// The names of all quotas that counted a request, in and around a router.
+/// Returns the names of all quotas that counted a request, inside and outside of a router.
 async fn counted(
     policy: tollgate::policy::PolicyBuilder,
     router: fn() -> Router,
@@ -157,14 +157,14 @@ async fn counted(
 }
 
 #[tokio::test]
-async fn an_encoded_letter_is_no_way_around_a_rule() {
+async fn an_encoded_letter_does_not_evade_a_rule() {
     let policy = || {
         Policy::builder()
             .endpoint("POST /login", Rule::new("5/hour").name("login"))
             .exempt_route("POST /ping")
             .everyone("100/hour")
     };
-    // A server that decodes paths before it looks at them.
+    // A server that decodes paths before routing.
     let router = || Router::new().fallback(named_handler("any"));
     for path in [
         "/login",
@@ -186,7 +186,7 @@ async fn an_encoded_letter_is_no_way_around_a_rule() {
 }
 
 #[tokio::test]
-async fn slashes_are_no_way_around_a_rule_and_no_way_to_be_exempt() {
+async fn slashes_neither_evade_a_rule_nor_exempt_a_request() {
     let policy = || {
         Policy::builder()
             .endpoint("/{*rest}", Rule::new("1000/hour").name("rest"))
@@ -206,7 +206,7 @@ async fn slashes_are_no_way_around_a_rule_and_no_way_to_be_exempt() {
             "{path}"
         );
     }
-    // What the router serves by another handler is counted as that.
+    // Paths that reach another handler are counted by the rule of that handler.
     let rest = || {
         Router::new()
             .route("/{*rest}", any(named_handler("rest")))

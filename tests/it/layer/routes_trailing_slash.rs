@@ -9,7 +9,7 @@ use super::routes::named_handler;
 use super::routes_readings::{charged, limits, rule};
 
 #[tokio::test]
-async fn a_matched_pattern_decides_beside_a_route_that_ends_in_a_slash() {
+async fn a_matched_pattern_takes_precedence_over_a_route_that_ends_in_a_slash() {
     let policy = Policy::builder()
         .endpoint("/page", rule("page"))
         .endpoint("/page/", rule("page-slash"))
@@ -30,7 +30,7 @@ async fn a_matched_pattern_decides_beside_a_route_that_ends_in_a_slash() {
     }
 }
 
-/// axum matches both spellings of a mount's first path, whichever of them the rule names.
+/// axum matches the root path of a mount with and without the slash. The rule may name either.
 #[tokio::test]
 async fn a_matched_pattern_is_charged_to_the_rule_with_the_other_slash() {
     let inner = || Router::new().route("/", any(named_handler("start")));
@@ -48,7 +48,7 @@ async fn a_matched_pattern_is_charged_to_the_rule_with_the_other_slash() {
     }
 }
 
-/// Five quotas for a route, and five for another one.
+/// Returns a policy with five quotas for each of two routes.
 fn five_each(first: &str, second: &str) -> PolicyBuilder {
     let five = |name: &str| {
         let rule = Rule::new("100/second")
@@ -79,7 +79,7 @@ fn a_plain_path_that_more_than_8_quotas_count_is_a_policy_error() {
     five_each("/page/a", "/page/{id}/b/").build().unwrap();
 }
 
-/// What the error above prevents: a plain path is never rejected.
+/// The error above ensures that a plain path is never rejected.
 #[tokio::test]
 async fn a_plain_path_is_charged_with_and_without_the_slash_around_the_router() {
     let policy = Policy::builder()
@@ -93,7 +93,7 @@ async fn a_plain_path_is_charged_with_and_without_the_slash_around_the_router() 
 }
 
 #[tokio::test]
-async fn a_matched_pattern_with_percent_encoding_decides() {
+async fn a_matched_pattern_with_percent_encoding_is_charged() {
     let policy = Policy::builder()
         .endpoint("/a%20b/{id}", rule("own"))
         .endpoint("/{p}/{id}", rule("other"));

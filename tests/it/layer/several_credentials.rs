@@ -1,4 +1,4 @@
-//! Credentials that the application may read in another way than the limiter get 401.
+//! Requests with several credentials get 401 if the application may use another one than the limiter.
 
 use axum::Router;
 use serde_json::Value;
@@ -37,7 +37,7 @@ fn bearer(user: &str) -> String {
     format!("Bearer {}", token(user))
 }
 
-/// A token of about this many KiB.
+/// Returns a token of about this many KiB.
 fn large(kib: usize) -> String {
     let pad = "x".repeat(kib * 1_024 * 3 / 4);
     let claims = format!(r#"{{"sub":"alice","exp":{},"pad":"{pad}"}}"#, NOW + 60);
@@ -47,14 +47,14 @@ fn large(kib: usize) -> String {
 }
 
 #[track_caller]
-fn is_user(answer: &Answer, remaining: u64) {
+fn assert_counted_by_user(answer: &Answer, remaining: u64) {
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("x-ratelimit-policy"), Some("user:global:1h"));
     assert_eq!(answer.number("x-ratelimit-remaining"), remaining);
 }
 
 #[track_caller]
-fn is_ambiguous(answer: &Answer) {
+fn assert_ambiguous(answer: &Answer) {
     assert_eq!(answer.status, 401, "{}", answer.body);
     assert_eq!(answer.json()["error"]["code"], "AMBIGUOUS_CREDENTIALS");
     let challenge = answer.header("www-authenticate");
@@ -71,16 +71,16 @@ fn line(value: &str) -> (&str, &str) {
 async fn a_doubled_authorization_line_does_not_evade_the_quota_per_user() {
     let app = bearer_app();
     let (alice, bob) = (bearer("alice"), bearer("bob"));
-    is_user(
+    assert_counted_by_user(
         &send(&app, "GET /", &[line(&alice), line(&alice)]).await,
         999,
     );
     for other in [bob.as_str(), "Basic YTpi", "Bearer opaque"] {
-        is_ambiguous(&send(&app, "GET /", &[line(&alice), line(other)]).await);
-        is_ambiguous(&send(&app, "GET /", &[line(other), line(&alice)]).await);
+        assert_ambiguous(&send(&app, "GET /", &[line(&alice), line(other)]).await);
+        assert_ambiguous(&send(&app, "GET /", &[line(other), line(&alice)]).await);
     }
     // Nothing was counted.
-    is_user(&send(&app, "GET /", &[line(&alice)]).await, 998);
+    assert_counted_by_user(&send(&app, "GET /", &[line(&alice)]).await, 998);
     assert_eq!(
         send(&app, "GET /", &[])
             .await
@@ -109,13 +109,13 @@ async fn a_doubled_cookie_does_not_evade_the_quota_per_user() {
     ] {
         let line: Vec<String> = values.iter().map(|it| format!("session={it}")).collect();
         remaining -= 1;
-        is_user(
+        assert_counted_by_user(
             &send(&app, "GET /", &[("cookie", &line.join("; "))]).await,
             remaining,
         );
     }
     let both = format!("session={alice}; session={bob}");
-    is_ambiguous(&send(&app, "GET /", &[("cookie", &both)]).await);
+    assert_ambiguous(&send(&app, "GET /", &[("cookie", &both)]).await);
 }
 
 #[tokio::test]
@@ -129,9 +129,9 @@ async fn a_bearer_token_beside_the_cookie_of_another_user_is_ambiguous() {
         let headers = [("authorization", &*bearer), ("cookie", &*cookie)];
         send(&app, "GET /", &headers).await
     };
-    is_user(&with("alice", "alice").await, 999);
-    is_ambiguous(&with("alice", "bob").await);
-    is_ambiguous(&with("bob", "alice").await);
+    assert_counted_by_user(&with("alice", "alice").await, 999);
+    assert_ambiguous(&with("alice", "bob").await);
+    assert_ambiguous(&with("bob", "alice").await);
 }
 
 #[tokio::test]
@@ -143,14 +143,14 @@ async fn different_api_keys_are_ambiguous() {
         send(&app, "GET /", &headers).await
     };
     assert_eq!(with(&["one", "one"]).await.status, 200);
-    is_ambiguous(&with(&["one", "two"]).await);
+    assert_ambiguous(&with(&["one", "two"]).await);
     assert_eq!(with(&["x".repeat(17 << 10).as_str()]).await.status, 401);
 }
 
 #[tokio::test]
 async fn large_tokens_are_accepted_up_to_16_kib() {
     let app = bearer_app();
-    is_user(
+    assert_counted_by_user(
         &send(&app, "GET /", &[("authorization", &large(9))]).await,
         999,
     );

@@ -12,7 +12,7 @@ use tollgate::tier::TierResolver;
 
 use super::{echo, layer, send};
 
-/// Limits of 100, five times as much for `team`; and how often a tier was looked up.
+/// Returns a router with a limit of 100, and five times as much for `team`; and a counter of look-ups.
 fn app<L>(
     look_up: impl Fn(String) -> L + Send + Sync + 'static,
 ) -> (Router, Arc<AtomicUsize>, ManualClock)
@@ -30,9 +30,9 @@ where
     let (builder, clock) = layer(policy);
     let lookups = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&lookups);
-    let resolver = TierResolver::new(move |who| {
+    let resolver = TierResolver::new(move |identity| {
         counted.fetch_add(1, Ordering::Relaxed);
-        look_up(who.get("user").unwrap_or_default().to_owned())
+        look_up(identity.get("user").unwrap_or_default().to_owned())
     });
     let app = echo().layer(builder.tier_resolver(resolver).build().unwrap());
     (app, lookups, clock)
@@ -65,7 +65,7 @@ async fn a_tier_is_looked_up_once_and_only_if_no_claim_has_it() {
 }
 
 #[tokio::test]
-async fn a_lookup_that_fails_or_hangs_is_no_500() {
+async fn a_failed_or_hanging_lookup_causes_no_500() {
     let (app, _, _) = app(|_| async { Err(io::Error::other("the database is down")) });
     assert_eq!(limit(&app, &[("x-user", "alice")]).await, 100);
 
@@ -78,7 +78,7 @@ async fn a_lookup_that_fails_or_hangs_is_no_500() {
     assert_eq!(request.await.unwrap(), 100);
 }
 
-/// Ten callers of the highest tier had ten times the limit of the whole instance.
+/// Bug: ten callers of the highest tier had ten times the limit of the whole instance.
 #[tokio::test]
 async fn a_limit_of_the_whole_instance_does_not_scale_with_tiers() {
     let policy = Policy::builder()

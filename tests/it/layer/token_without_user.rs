@@ -26,7 +26,7 @@ fn app(policy: PolicyBuilder) -> Router {
     echo().layer(builder(policy).build().unwrap())
 }
 
-/// A token without a user, with further claims.
+/// Returns a token without a user, with further claims.
 fn key(role: &str, more: &str) -> String {
     let exp = NOW + 3_600;
     let claims = format!(r#"{{"iss":"supabase","role":"{role}","exp":{exp}{more}}}"#);
@@ -43,7 +43,7 @@ fn counted(answer: &Answer) -> (&str, u64) {
 }
 
 #[tokio::test]
-async fn an_anon_key_is_not_wrong() {
+async fn an_anon_key_is_not_charged_as_a_wrong_token() {
     let app = app(Policy::builder()
         .authenticated("1000/hour")
         .anonymous("200/hour")
@@ -55,7 +55,7 @@ async fn an_anon_key_is_not_wrong() {
     }
     let login = with(&app, PEER, "POST /login", &anon).await;
     assert_eq!((login.status, counted(&login)), (200, ("ip:login:1h", 9)));
-    // A publishable key is not a token at all.
+    // A publishable key is not a token.
     let publishable = "Bearer sb_publishable_ACJWlzQHlZjBrEguHvfOxg_3BJgxAaH";
     for view in 0..70 {
         let answer = with(&app, PEER, "GET /", publishable).await;
@@ -64,7 +64,7 @@ async fn an_anon_key_is_not_wrong() {
     // Another address has its own counter.
     let answer = with(&app, "198.51.100.7:1", "GET /", &anon).await;
     assert_eq!(counted(&answer), ("ip:global:1h", 199));
-    // A user who has signed in is counted as that user.
+    // A signed-in user has a counter of its own.
     let user = format!("Bearer {}", hs256(&claims("alice")));
     let answer = with(&app, PEER, "GET /", &user).await;
     assert_eq!(counted(&answer), ("user:global:1h", 999));
@@ -84,13 +84,13 @@ async fn a_service_role_key_can_be_exempt_by_its_role() {
         let answer = with(&app, PEER, "GET /", &key("anon", "")).await;
         assert_eq!(answer.status, status);
     }
-    // A forged role is worth nothing.
+    // The role of a forged token is ignored.
     let forged = tampered(&key("service_role", ""));
     assert_eq!(with(&app, PEER, "GET /", &forged).await.status, 429);
 }
 
 #[tokio::test]
-async fn a_rule_per_tenant_counts_it_on_that_tenant() {
+async fn a_rule_per_tenant_counts_the_key_for_its_tenant() {
     let app = app(Policy::builder()
         .anonymous("1000/hour")
         .authenticated("1000/hour")
@@ -102,7 +102,7 @@ async fn a_rule_per_tenant_counts_it_on_that_tenant() {
     assert_eq!(counted(&other_address), ("tenant:tenant:1h", 8));
     let other_tenant = with(&app, PEER, "GET /", &key("umbrella")).await;
     assert_eq!(counted(&other_tenant), ("tenant:tenant:1h", 9));
-    // It shares the counter with the users of the tenant.
+    // The key shares the counter with the users of the tenant.
     let exp = NOW + 60;
     let user = hs256(&format!(r#"{{"sub":"alice","tenant":"acme","exp":{exp}}}"#));
     let user = with(&app, PEER, "GET /", &format!("Bearer {user}")).await;
@@ -126,7 +126,7 @@ async fn the_tier_of_the_token_is_not_used() {
     let service = key("service_role", r#","tier":"team","tenant":"acme""#);
     let answer = with(&app, PEER, "GET /items", &service).await;
     assert_eq!(counted(&answer), ("ip:items:1h", 9));
-    // Nor is a tier looked up for it.
+    // No tier is looked up for the token.
     let resolver =
         TierResolver::new(|_: Identity| async { Ok::<_, std::io::Error>(Some("team".to_owned())) });
     let layer = builder(policy()).tier_resolver(resolver).build().unwrap();
@@ -136,7 +136,7 @@ async fn the_tier_of_the_token_is_not_used() {
 }
 
 #[test]
-fn explain_agrees() {
+fn explain_agrees_with_the_layer() {
     let policy = Policy::builder()
         .authenticated("1000/hour")
         .anonymous("100/hour")

@@ -87,14 +87,24 @@ fn exact_subject_wins_over_a_group_and_a_call_wins_over_both() {
     assert_eq!(check.wait().unwrap().limit(), 3);
 }
 
-/// Unnamed dimensions are identified by position, so an override for one of them does not match the
-/// pair.
 #[test]
-fn override_does_not_match_a_part_of_an_unnamed_subject() {
+fn pair_and_list_of_one_pair_are_one_subject() {
+    let (agent, _clock) = agent(&["10/minute"]);
+    let _ = agent.check(("user", "ada")).wait().unwrap();
+    assert_eq!(agent.remaining([("user", "ada")]).wait().unwrap(), 9);
+    set(
+        &agent,
+        Override::new([("user", "ada")], "agent", "5/minute"),
+    );
+    assert_eq!(agent.peek(("user", "ada")).wait().unwrap().limit(), 5);
+}
+
+#[test]
+fn override_for_an_unnamed_value_does_not_match_a_named_one() {
     let (agent, _clock) = agent(&["10/minute"]);
     set(&agent, Override::new("c1", "agent", "5/minute"));
-    let pair = agent.peek(("c1", "ada")).wait().unwrap();
-    assert_eq!(pair.limit(), 10);
+    let named = agent.peek(("group", "c1")).wait().unwrap();
+    assert_eq!(named.limit(), 10);
     assert_eq!(agent.peek("c1").wait().unwrap().limit(), 5);
 }
 
@@ -191,4 +201,51 @@ fn address_and_its_text_are_one_subject() {
             .unwrap()
     );
     assert_eq!(limit("203.0.113.9"), 10);
+}
+
+#[tokio::test]
+async fn block_with_an_end_is_over_after_retry_after() {
+    let (agent, clock) = agent(&["10/minute", "100/hour"]);
+    clock.step_wall_forward(Duration::from_hours(3));
+    let until = clock.now().offset_by(clock.wall_offset() + 300_000_000);
+    let block = Override::new("ada", "agent", "blocked").unwrap();
+    agent.set_override(block.until(until)).wait().unwrap();
+
+    let denied = agent.check("ada").wait().unwrap();
+    assert!(denied.is_denied() && !denied.can_never_succeed());
+    assert_eq!(denied.retry_after(), Some(Duration::from_mins(5)));
+    assert_eq!((denied.reset_at(), denied.charged()), (until, 0));
+    let usages = agent.usages("ada").wait().unwrap();
+    assert!(
+        usages
+            .usages()
+            .iter()
+            .all(|usage| usage.reset_at() == until)
+    );
+    assert_eq!(agent.reserve("ada").wait().unwrap().decision(), &denied);
+    let too_short = agent.check("ada").until_ready(Duration::from_mins(4));
+    assert!(too_short.await.unwrap().is_denied());
+
+    clock.advance(Duration::from_mins(5));
+    assert_eq!(agent.check("ada").wait().unwrap().remaining(), 9);
+}
+
+/// A block without an end weighs more than one with an end.
+#[test]
+fn longest_block_is_reported() {
+    let (agent, clock) = agent(&["10/minute"]);
+    let until = clock.now().saturating_add(Duration::from_mins(5));
+    let short = Override::new([("user", "ada")], "agent", "blocked").unwrap();
+    agent.set_override(short.until(until)).wait().unwrap();
+    set(
+        &agent,
+        Override::new(member("c1", "ada"), "agent", "blocked"),
+    );
+    let denied = agent.check(member("c1", "ada")).wait().unwrap();
+    assert_eq!(
+        (denied.can_never_succeed(), denied.retry_after()),
+        (true, None)
+    );
+    let denied = agent.check(member("c2", "ada")).wait().unwrap();
+    assert_eq!(denied.retry_after(), Some(Duration::from_mins(5)));
 }

@@ -106,7 +106,7 @@ async fn more_than_one_in_a_hundred_requests_of_ordinary_callers() {
     }
     scene.user("GET /", "bob").await;
     scene.user("GET /", "carol").await;
-    assert_eq!(firing(&scene), [], "two of 99 are too few to say anything");
+    assert_eq!(firing(&scene), [], "two of 99 are too few for an alert");
     scene.user("GET /open", "alice").await;
     assert_eq!(
         firing(&scene),
@@ -144,8 +144,19 @@ async fn more_than_five_hundred_denials_from_more_than_fifty_addresses_in_ten_mi
     assert!(!is_attack(&scene), "500 from 51");
     scene.address("GET /", 0).await;
     assert!(is_attack(&scene), "501 from 51");
-    let severity = scene.limits.statistics().alerts[0].severity();
-    assert_eq!(severity, Severity::Critical, "the worst comes first");
+    let alert = scene.limits.statistics().alerts.swap_remove(0);
+    assert_eq!(
+        alert.severity(),
+        Severity::Critical,
+        "the worst comes first"
+    );
+    let text = "501 requests from 51 addresses were denied within ten minutes, more than 500";
+    assert_eq!(alert.to_string(), text);
+    let json = serde_json::to_value(&alert).unwrap();
+    assert_eq!(
+        json["addresses"],
+        serde_json::json!({ "count": 51, "exact": true })
+    );
     scene.clock.advance(Duration::from_mins(9));
     assert!(is_attack(&scene));
     scene.clock.advance(Duration::from_mins(1));
@@ -217,7 +228,7 @@ async fn an_alert_is_delivered_once_when_it_fires_and_once_when_it_is_resolved()
     assert!(all[1].resolved_at.unwrap() <= scene.clock.now());
     assert!(all[1].to_string().starts_with("over: "), "{}", all[1]);
 
-    // Once there is no layer, there is nothing to tell.
+    // Without a layer, the task that delivers alerts ends.
     let Scene { limits, app, clock } = scene;
     drop((limits, app));
     clock.advance(Duration::from_secs(1));

@@ -116,11 +116,11 @@ async fn maintenance_leaves_sampled_audit_events_with_a_count() {
     let logged = log.about("why=\"maintenance\"");
     assert_eq!(logged.len(), 1, "{logged:?}");
     assert!(logged[0].contains("tollgate::audit"), "{}", logged[0]);
-    assert!(logged[0].contains(" untold=0"), "{}", logged[0]);
+    assert!(logged[0].contains(" suppressed=0"), "{}", logged[0]);
     scene.clock.advance(Duration::from_secs(10));
     assert_eq!(scene.address("GET /", 1).await, 200);
     let logged = log.about("why=\"maintenance\"");
     assert_eq!(logged.len(), 2);
-    assert!(logged[1].contains(" untold=999"), "{}", logged[1]);
+    assert!(logged[1].contains(" suppressed=999"), "{}", logged[1]);
     assert_eq!(scene.limits.statistics().totals.exempt, 1_001);
 }

@@ -118,6 +118,6 @@ fn rejected_requests_have_a_metric_and_a_sampled_event() {
     );
     assert!(large.contains(r#"reason="token-too-large""#), "{large}");
     assert!(last.contains(r#"request_id="order-4711""#), "{last}");
-    assert!(last.contains("untold=49"), "{last}");
+    assert!(last.contains("suppressed=49"), "{last}");
     assert!(!log.text().contains("opaque"), "{}", log.text());
 }

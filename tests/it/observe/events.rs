@@ -22,7 +22,7 @@ fn policy() -> Policy {
 }
 
 /// Returns the value of a field in a line.
-fn field<'a>(line: &'a str, name: &str) -> &'a str {
+pub(super) fn field<'a>(line: &'a str, name: &str) -> &'a str {
     let (_, rest) = line
         .split_once(&format!(" {name}="))
         .unwrap_or_else(|| panic!("no {name} in {line}"));
@@ -55,8 +55,8 @@ async fn events_have_the_names_and_fields_that_are_promised() {
         ("limit", "5"),
         ("used", "4"),
         ("remaining", "1"),
-        ("window", "3600"),
-        ("untold", "0"),
+        ("window", "1h"),
+        ("suppressed", "0"),
     ] {
         assert_eq!(field(warned, name), value, "{name}");
     }
@@ -71,9 +71,9 @@ async fn events_have_the_names_and_fields_that_are_promised() {
         ("method", "GET"),
         ("limit", "5"),
         ("used", "5"),
-        ("window", "3600"),
-        ("untold", "0"),
-        ("untold_others", "0"),
+        ("window", "1h"),
+        ("suppressed", "0"),
+        ("suppressed_others", "0"),
     ] {
         assert_eq!(field(exceeded, name), value, "{name}");
     }
@@ -97,11 +97,14 @@ async fn repeated_denials_are_logged_every_ten_seconds_with_the_suppressed_numbe
     }
     scene.user("GET /", "bob").await;
     let logged = log.about("rate_limit_exceeded");
-    let untold: Vec<u64> = logged.iter().map(|line| number(line, "untold")).collect();
-    assert_eq!(untold, [0, 99, 99, 0], "the last one is another caller");
+    let suppressed: Vec<u64> = logged
+        .iter()
+        .map(|line| number(line, "suppressed"))
+        .collect();
+    assert_eq!(suppressed, [0, 99, 99, 0], "the last one is another caller");
     scene.user("GET /", "alice").await;
     let logged = log.about("rate_limit_exceeded");
-    assert_eq!(number(logged.last().unwrap(), "untold"), 99);
+    assert_eq!(number(logged.last().unwrap(), "suppressed"), 99);
     assert_eq!(scene.limits.statistics().totals.denied, 302);
 }
 
@@ -119,7 +122,10 @@ async fn an_attack_from_everywhere_does_not_fill_the_disk() {
     assert_eq!(logged.len(), 101);
     let last = logged.last().unwrap();
     assert_eq!(
-        (number(last, "untold"), number(last, "untold_others")),
+        (
+            number(last, "suppressed"),
+            number(last, "suppressed_others")
+        ),
         (0, 2_900)
     );
 }
@@ -167,7 +173,7 @@ async fn store_failures_and_recoveries_are_logged() {
     assert_eq!(
         (
             number(&logged[0], "failing_for"),
-            number(&logged[0], "untold")
+            number(&logged[0], "suppressed")
         ),
         (30, 3)
     );

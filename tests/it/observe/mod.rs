@@ -2,9 +2,12 @@
 
 mod alerts;
 mod bounded;
+mod configuration_warnings;
 mod credentials;
+mod event_fields;
 mod events;
 mod metrics;
+mod metrics_without_traffic;
 mod ops;
 mod prometheus;
 mod recorder;

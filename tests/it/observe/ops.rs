@@ -32,7 +32,7 @@ fn promtool(words: &[&str], dir: &Path) -> String {
 }
 
 #[test]
-fn the_rules_are_right_by_prometheus_own_word() {
+fn promtool_accepts_the_rules() {
     let checked = promtool(&["check", "rules", "alerts.yml"], &ops());
     assert!(checked.contains("6 rules found"), "{checked}");
     promtool(&["test", "rules", "alerts.test.yml"], &ops());

@@ -133,7 +133,7 @@ fn scraped(
                 .unwrap();
             let layer = limits.clone();
             let metrics = async move || {
-                drop(layer.statistics());
+                layer.refresh_metrics();
                 rendered.render()
             };
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -197,6 +197,43 @@ fn every_dashboard_query_has_data_without_failures() {
             assert!(queries.len() > 20, "{}", queries.len());
             for query in queries {
                 eventually(&query, async || !prometheus.query(&query).await.is_empty()).await;
+            }
+        },
+    );
+}
+
+/// The first denial by a quota is an increase, also of a quota that a reload has added.
+#[test]
+fn the_first_denial_by_a_quota_is_an_increase() {
+    scraped(
+        "first-denial",
+        "[global]\nauthenticated = \"blocked\"\n",
+        async |limits, prometheus, file| {
+            let app = echo().layer(limits.clone());
+            for (policy, reload) in [
+                ("user:global:blocked", None),
+                (
+                    "user:late:1h",
+                    Some("[[rules]]\nname = \"late\"\nlimit = \"1/hour\"\n"),
+                ),
+            ] {
+                if let Some(text) = reload {
+                    std::fs::write(&file, text).unwrap();
+                    limits.reload().unwrap();
+                }
+                let series =
+                    format!("tollgate_decisions_total{{policy=\"{policy}\",outcome=\"denied\"}}");
+                eventually("the series is scraped with 0", async || {
+                    let found = prometheus.query(&series).await;
+                    found.first().is_some_and(|one| one["value"][1] == "0")
+                })
+                .await;
+                while send(&app, "GET /", &[("x-user", "alice")]).await.status != 429 {}
+                let increase = format!("increase({series}[1m]) > 0");
+                eventually(&increase, async || {
+                    !prometheus.query(&increase).await.is_empty()
+                })
+                .await;
             }
         },
     );

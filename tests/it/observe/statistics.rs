@@ -32,7 +32,7 @@ fn bounds(offender: &Offender) -> (u64, u64, &str) {
 }
 
 #[tokio::test]
-async fn everything_that_was_sent_is_found_again() {
+async fn statistics_contain_every_request() {
     let scene = Scene::new(policy());
     for number in 0..6 {
         let status = scene.user(&format!("GET /items/{number}"), "alice").await;
@@ -96,7 +96,7 @@ async fn everything_that_was_sent_is_found_again() {
 }
 
 #[tokio::test]
-async fn time_passes_and_what_is_old_is_forgotten() {
+async fn statistics_expire() {
     let scene = Scene::new("2/minute, fixed-window");
     let began = scene.clock.now();
     for _ in 0..3 {
@@ -199,7 +199,7 @@ async fn retries_are_tracked() {
 
 /// A caller with many denials does not change the share of ordinary callers.
 #[tokio::test]
-async fn the_share_of_ordinary_callers_leaves_out_who_hammers() {
+async fn share_of_ordinary_callers_excludes_heavy_callers() {
     let scene = Scene::new("10/hour");
     for user in 0..99 {
         scene.user("GET /", &format!("user-{user}")).await;
@@ -262,7 +262,7 @@ async fn a_store_that_fails_is_seen_and_so_is_its_recovery() {
 }
 
 #[tokio::test]
-async fn who_does_not_want_statistics_has_none() {
+async fn layer_without_statistics_collects_none() {
     let scene = Scene::with(
         "1/hour",
         tollgate::RateLimitLayerBuilder::without_statistics,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::sleep;
 use tollgate::{Batch, Check, Limiter, Quota, Store as _, Subject, Timestamp};
 
 use super::proxy::Proxy;
@@ -20,8 +21,16 @@ pub(super) fn calls(server: &Server, command: &str) -> u64 {
     calls.map_or(0, |calls| calls.parse().unwrap())
 }
 
+/// Waits for this number of scripts that were sent as text. A store sends one when it has connected, to
+/// check the configuration of the server.
+async fn wait_for_evals(server: &Server, count: u64) {
+    while calls(server, "eval") < count {
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
 #[tokio::test]
-async fn a_batch_is_one_call_however_many_quotas_it_has() {
+async fn a_batch_with_several_quotas_is_one_call() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     let (alice, acme, all) = (
@@ -49,6 +58,7 @@ async fn a_batch_is_one_call_however_many_quotas_it_has() {
             .unwrap()
             .is_allowed()
     );
+    wait_for_evals(&server, 2).await;
     server.run::<String>(&["CONFIG", "RESETSTAT"]);
     for _ in 0..100 {
         assert!(
@@ -83,8 +93,8 @@ async fn unlimited_and_blocked_need_no_call() {
         assert_eq!(answer.await.unwrap().is_allowed(), allowed);
         assert!(store.record(&batch, Timestamp::EPOCH).as_ready().is_some());
         assert!(store.peek(&batch, Timestamp::EPOCH).as_ready().is_some());
-        let given = store.refund(&batch, Timestamp::EPOCH, Timestamp::EPOCH);
-        assert!(given.as_ready().is_some());
+        let refund = store.refund(&batch, Timestamp::EPOCH, Timestamp::EPOCH);
+        assert!(refund.as_ready().is_some());
     }
     assert!(server.keys().is_empty());
 }
@@ -112,12 +122,13 @@ async fn scripts_are_sent_again_after_script_flush() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     let (alice, nine) = (user("alice"), counter("nine", "9/day"));
+    wait_for_evals(&server, 1).await;
     for used in 1..=9 {
         server.run::<String>(&["SCRIPT", "FLUSH"]);
         let usage = take(&store, &alice, &nine).await.unwrap();
         assert_eq!((usage.is_allowed(), usage.used()), (true, used));
     }
-    assert_eq!(calls(&server, "eval"), 9);
+    assert_eq!(calls(&server, "eval"), 1 + 9);
 }
 
 /// A decision is sent even if its future is dropped.
@@ -129,11 +140,11 @@ async fn dropped_future_does_not_cancel_the_decision() {
     take(&store, &alice, &nine).await.unwrap();
     let check = Check::new(&alice, &nine);
     drop(store.decide_one(&check, Timestamp::EPOCH));
-    // The server has the script by now, so calls keep their order: this one comes after.
+    // The server has the script now, so calls keep their order. This call runs after the dropped one.
     assert_eq!(take(&store, &alice, &nine).await.unwrap().used(), 3);
 }
 
-/// The store belongs to a runtime. Its callers need none.
+/// The store is bound to a runtime. Threads that call it need none.
 #[test]
 fn threads_without_a_runtime_can_decide() {
     let server = Server::start();
@@ -154,33 +165,32 @@ fn threads_without_a_runtime_can_decide() {
 
 #[test]
 fn store_cannot_be_built_without_a_runtime() {
-    let refused = tollgate::RedisStore::builder("redis://localhost")
+    let errors = tollgate::RedisStore::builder("redis://localhost")
         .build()
         .unwrap_err();
-    assert_eq!((refused.field(), refused.value()), ("runtime", "none"));
-    assert!(refused.expected().contains("tokio"));
+    let error = errors.iter().next().unwrap();
+    assert_eq!((error.field(), error.value()), ("runtime", "none"));
+    assert!(error.expected().contains("tokio"));
 }
 
 #[tokio::test]
-async fn invalid_settings_are_rejected() {
-    let builder = || tollgate::RedisStore::builder("redis://localhost");
-    let field = |refused: tollgate::ValidationError| refused.field().to_owned();
-    assert_eq!(
-        field(builder().prefix("a b").build().unwrap_err()),
-        "redis prefix"
-    );
-    for deadline in [Duration::ZERO, Duration::MAX] {
-        let refused = builder().deadline(deadline).build().unwrap_err();
-        assert_eq!(field(refused), "redis deadline");
-    }
-    let refused = tollgate::RedisStore::builder("http://localhost")
+async fn all_invalid_settings_are_reported_together() {
+    let errors = tollgate::RedisStore::builder("http://localhost")
+        .prefix("a b")
+        .deadline(Duration::ZERO)
         .build()
         .unwrap_err();
-    assert!(refused.expected().contains("redis://"), "{refused}");
+    let paths: Vec<_> = errors.iter().filter_map(|error| error.path()).collect();
+    assert_eq!(paths, ["url", "prefix", "deadline"]);
+    assert!(errors.to_string().contains("redis://"), "{errors}");
+
+    let too_long = tollgate::RedisStore::builder("redis://localhost").deadline(Duration::MAX);
+    let errors = too_long.connect().unwrap_err();
+    assert_eq!(errors.iter().next().unwrap().field(), "redis deadline");
 }
 
-/// The server has charged and replied, and the reply was lost. The call is not repeated: it is
-/// charged once, and returns an error.
+/// The server charges and replies, and the reply is lost. The call is charged once, returns an error,
+/// and is not repeated.
 #[tokio::test]
 async fn call_with_a_lost_reply_is_not_repeated() {
     let server = Server::start_on_tcp();
@@ -191,9 +201,9 @@ async fn call_with_a_lost_reply_is_not_repeated() {
         .unwrap();
     let (alice, daily) = (user("alice"), counter("daily", "100/day"));
     for round in 1..=5 {
-        // Uses the script of the test, so that the next reply is not NOSCRIPT.
-        assert!(take_when_back(&store, &alice).await);
-        proxy.cut_after_next_answer();
+        // Loads the script of the test, so that the next reply is not NOSCRIPT.
+        assert!(charge_until_reconnected(&store, &alice).await);
+        proxy.cut_after_next_reply();
         let error = take(&store, &alice, &daily).await.unwrap_err();
         assert!(error.to_string().contains("was lost"), "{error}");
         let direct = server.store().prefix("tollgate").build().unwrap();
@@ -202,13 +212,13 @@ async fn call_with_a_lost_reply_is_not_repeated() {
 }
 
 /// Charges another counter until the connection is open again.
-async fn take_when_back(store: &tollgate::RedisStore, subject: &Subject<'_>) -> bool {
+async fn charge_until_reconnected(store: &tollgate::RedisStore, subject: &Subject<'_>) -> bool {
     let other = counter("other", "1000000/day");
     for _ in 0..500 {
         if take(store, subject, &other).await.is_ok() {
             return true;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        sleep(Duration::from_millis(10)).await;
     }
     false
 }

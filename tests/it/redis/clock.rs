@@ -1,7 +1,7 @@
 //! The server's clock is set back while counters are in use.
 //!
 //! A server that was ahead is simulated by a second store with the same prefix, which sends the instant
-//! at which it charges. What it leaves behind is what a server with that clock would have written.
+//! at which it charges. It writes the state that a server with that clock would have written.
 
 use std::time::Duration;
 
@@ -34,8 +34,7 @@ impl Clocks {
     }
 
     fn now(&self) -> Timestamp {
-        let (seconds, micros): (u64, u64) = self.server.run(&["TIME"]);
-        Timestamp::from_micros(seconds * 1_000_000 + micros)
+        self.server.time()
     }
 
     /// Charges `times` at an instant.
@@ -47,7 +46,7 @@ impl Clocks {
     }
 }
 
-/// Before, all callers were rejected for the length of the step, while `Retry-After` named a part of it.
+/// Bug: after a step back, all callers were rejected for the length of the step, and `Retry-After` was shorter.
 #[tokio::test]
 async fn retry_after_is_true_after_the_clock_was_set_back() {
     let clocks = Clocks::start();
@@ -64,7 +63,7 @@ async fn retry_after_is_true_after_the_clock_was_set_back() {
         let five = counter("five", quota);
         let check = Check::new(&alice, &five);
         clocks.charge(&check, ahead, 5).await;
-        // The counter continues with what it has counted.
+        // The counter continues with its count.
         let checks = [check];
         let batch = Batch::new(&checks).unwrap();
         let usages = clocks.by_server.decide(&batch, Timestamp::EPOCH);
@@ -85,7 +84,7 @@ async fn retry_after_is_true_after_the_clock_was_set_back() {
     clocks.server.assert_that_every_key_ends();
 }
 
-/// One additional window at most: what was counted before the step is carried on.
+/// A step back admits at most one additional window: counts from before the step are kept.
 #[tokio::test]
 async fn step_back_admits_no_fresh_window_at_once() {
     let clocks = Clocks::start();
@@ -108,7 +107,7 @@ async fn step_back_admits_no_fresh_window_at_once() {
     }
 }
 
-/// Days and months wait: a step over midnight, or over the end of a month, would grant a second quota.
+/// Calendar windows wait: a step over midnight, or over the end of a month, would grant a second quota.
 #[tokio::test]
 async fn calendar_windows_do_not_reopen() {
     let clocks = Clocks::start();
@@ -120,7 +119,7 @@ async fn calendar_windows_do_not_reopen() {
         counter("hourly", "9/hour, fixed-window"),
     );
     clocks.charge(&Check::new(&alice, &daily), start, 2).await;
-    // The other counter of the batch is not taken along into tomorrow.
+    // The other counter of the batch does not start the window of the next day.
     let checks = [Check::new(&alice, &hourly), Check::new(&alice, &daily)];
     let batch = Batch::new(&checks).unwrap();
     for _ in 0..2 {
@@ -137,7 +136,7 @@ async fn calendar_windows_do_not_reopen() {
     }
 }
 
-/// Servers of a cluster, and a primary and its replica, differ a little. That is no step.
+/// Clocks of cluster nodes, and of a primary and its replica, differ slightly. That is not a step.
 #[tokio::test]
 async fn counter_that_is_less_than_a_second_ahead_is_waited_for() {
     let clocks = Clocks::start();
@@ -146,11 +145,14 @@ async fn counter_that_is_less_than_a_second_ahead_is_waited_for() {
     let ahead = clocks.now().saturating_add(Duration::from_millis(900));
     clocks.charge(&check, ahead, 2).await;
     let usage = take(&clocks.by_server, &alice, &log).await.unwrap();
-    let free = ahead.saturating_add(Duration::from_secs(1));
-    assert_eq!((usage.outcome(), usage.reset_at()), (Outcome::Denied, free));
+    let reset = ahead.saturating_add(Duration::from_secs(1));
+    assert_eq!(
+        (usage.outcome(), usage.reset_at()),
+        (Outcome::Denied, reset)
+    );
 }
 
-/// Only the server's clock is followed back: clocks of several callers differ all the time.
+/// Only the server's clock can take a counter back, because the clocks of several callers always differ.
 #[tokio::test]
 async fn callers_clocks_never_take_a_counter_back() {
     let clocks = Clocks::start();
@@ -159,11 +161,14 @@ async fn callers_clocks_never_take_a_counter_back() {
     let ahead = now.saturating_add(STEP);
     clocks.charge(&check, ahead, 2).await;
     let usage = take_at(&clocks.by_caller, &check, now).await.unwrap();
-    let free = ahead.saturating_add(Duration::from_secs(1));
-    assert_eq!((usage.outcome(), usage.reset_at()), (Outcome::Denied, free));
+    let reset = ahead.saturating_add(Duration::from_secs(1));
+    assert_eq!(
+        (usage.outcome(), usage.reset_at()),
+        (Outcome::Denied, reset)
+    );
 }
 
-/// The entries of a log stay in the order of time, over several steps.
+/// The entries of a log stay sorted by time, over several steps.
 #[tokio::test]
 async fn log_stays_exact_over_several_steps() {
     let clocks = Clocks::start();

@@ -25,7 +25,7 @@ async fn a_cluster_keeps_the_contract() {
     nodes.assert_that_every_key_ends();
 }
 
-/// Twenty subjects, which are in all parts of the cluster.
+/// Twenty subjects, which are on all nodes of the cluster.
 fn names() -> Vec<String> {
     (0..20).map(|number| format!("user-{number}")).collect()
 }
@@ -43,7 +43,7 @@ async fn all_nodes_are_counted_and_cleared() {
     let daily = counter("daily", "100/day");
     fill(&store, &daily).await;
     for server in &nodes.servers {
-        assert!(!server.keys().is_empty(), "each has some");
+        assert!(!server.keys().is_empty(), "each node has some keys");
     }
     assert_eq!(store.len().await.unwrap(), 20);
     store.reset_subject(&user("user-7")).await.unwrap();
@@ -54,7 +54,7 @@ async fn all_nodes_are_counted_and_cleared() {
     assert_eq!(store.len().await.unwrap(), 0);
 }
 
-/// Overrides are in a slot of their own, wherever that is.
+/// Overrides are in a slot of their own, on any node.
 #[tokio::test(flavor = "multi_thread")]
 async fn overrides_reach_every_store_of_the_cluster() {
     let nodes = Nodes::start();
@@ -76,8 +76,8 @@ async fn overrides_reach_every_store_of_the_cluster() {
     assert!(known(&yours).is_empty());
 }
 
-/// Users of one tenant, whose counters are on different nodes. Concurrent requests exceed neither the
-/// limit of a user nor that of the tenant, and charges of denied requests are refunded.
+/// Users of one tenant have counters on different nodes. Concurrent requests exceed neither the
+/// limit of a user nor that of the tenant. Charges of denied requests are refunded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_over_several_nodes_is_charged_whole_or_not_at_all() {
     const OF_TENANT: u64 = 70;
@@ -119,14 +119,14 @@ async fn a_batch_over_several_nodes_is_charged_whole_or_not_at_all() {
     nodes.assert_that_every_key_ends();
 }
 
-/// The usages of a batch over several nodes are those of a batch on one server, whichever part denies.
+/// The usages of a batch over several nodes equal those of a batch on one server, for any node that denies.
 #[tokio::test(flavor = "multi_thread")]
 async fn denial_by_one_node_has_the_usages_of_all_nodes() {
     let nodes = Nodes::start();
     let store = nodes.store().build().unwrap();
     let (wide, narrow) = (counter("wide", "10/day"), counter("narrow", "2/day"));
     for denying in 0..4 {
-        // Each time it is another one in the order of slots.
+        // Each round denies on another node, in the order of slots.
         let names: Vec<String> = (0..4).map(|number| format!("{denying}-{number}")).collect();
         let subjects: Vec<Subject<'_>> = names.iter().map(|name| user(name)).collect();
         let checks: Vec<Check<'_>> = subjects
@@ -150,10 +150,10 @@ async fn denial_by_one_node_has_the_usages_of_all_nodes() {
 
 /// Returns a caller whose counters are on this node.
 async fn caller_on(nodes: &Nodes, node: usize, store: &RedisStore) -> String {
-    let scout = counter("scout", "100/day");
+    let probe = counter("probe", "100/day");
     for name in names() {
         let before = nodes.servers[node].keys().len();
-        take(store, &user(&name), &scout).await.unwrap();
+        take(store, &user(&name), &probe).await.unwrap();
         if nodes.servers[node].keys().len() > before {
             return name;
         }
@@ -161,7 +161,7 @@ async fn caller_on(nodes: &Nodes, node: usize, store: &RedisStore) -> String {
     panic!("no caller is on node {node}");
 }
 
-/// Denials of the other nodes hold, their charges are refunded if the batch fails, and `record` charges
+/// Denials of the other nodes hold. Their charges are refunded if the batch fails. `record` charges
 /// the nodes that it reaches.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_node_does_not_decide_for_the_others() {
@@ -171,23 +171,23 @@ async fn killed_node_does_not_decide_for_the_others() {
     for node in 0..3 {
         of_nodes.push(caller_on(&nodes, node, &store).await);
     }
-    let [first, gone, last] = [0, 1, 2].map(|node| user(&of_nodes[node]));
+    let [first, failed, last] = [0, 1, 2].map(|node| user(&of_nodes[node]));
     let (wide, narrow) = (counter("wide", "10/day"), counter("narrow", "1/day"));
     take(&store, &first, &narrow).await.unwrap();
     nodes.servers[1].kill();
 
-    let checks = [Check::new(&first, &narrow), Check::new(&gone, &wide)];
+    let checks = [Check::new(&first, &narrow), Check::new(&failed, &wide)];
     let batch = Batch::new(&checks).unwrap();
     let usages = store.decide(&batch, Timestamp::EPOCH).await.unwrap();
     let allowed = usages.usages().iter().map(tollgate::Usage::is_allowed);
     assert!(allowed.eq([false, true]), "{usages:?}");
 
-    let checks = [Check::new(&first, &wide), Check::new(&gone, &wide)];
+    let checks = [Check::new(&first, &wide), Check::new(&failed, &wide)];
     let batch = Batch::new(&checks).unwrap();
     store.decide(&batch, Timestamp::EPOCH).await.unwrap_err();
     assert_eq!(look(&store, &first, &wide).await.used(), 0);
 
-    let checks = [Check::new(&gone, &wide), Check::new(&last, &wide)];
+    let checks = [Check::new(&failed, &wide), Check::new(&last, &wide)];
     let batch = Batch::new(&checks).unwrap();
     store.record(&batch, Timestamp::EPOCH).await.unwrap_err();
     assert_eq!(look(&store, &last, &wide).await.used(), 1);
@@ -243,7 +243,7 @@ async fn slots_move_under_load_and_nothing_is_lost() {
     nodes.assert_that_every_key_ends();
 }
 
-/// A primary is gone, its replica takes over, and the old one comes back as a replica.
+/// A primary fails, its replica takes over, and the old primary returns as a replica.
 #[tokio::test(flavor = "multi_thread")]
 async fn store_follows_a_replica_that_takes_over() {
     const DEADLINE: Duration = Duration::from_millis(50);
@@ -271,7 +271,7 @@ async fn store_follows_a_replica_that_takes_over() {
         .collect();
     nodes.servers[0].kill();
     charge_all_until_success(&store, &many).await;
-    // It comes back where it was, and is a replica now.
+    // It returns at the same address, and is a replica now.
     nodes.servers[0].launch();
     let started = Instant::now();
     let role = || nodes.servers[0].run::<String>(&["INFO", "replication"]);
@@ -329,9 +329,9 @@ async fn missing_cluster_fails_at_once() {
     );
 }
 
-/// A cluster URL for a single server, and a plain URL for a cluster node, are named in the error.
+/// The error names the right URL scheme for a cluster URL of a single server, and the reverse.
 #[tokio::test(flavor = "multi_thread")]
-async fn url_of_the_wrong_kind_is_named() {
+async fn url_of_the_wrong_kind_is_reported() {
     let many = counter("many", "1000000/day");
     let single = Server::start_on_tcp();
     let url = format!("redis+cluster://{}", single.address());

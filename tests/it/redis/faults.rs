@@ -10,9 +10,8 @@ use tollgate::{Counter, RedisStore, Subject};
 use super::{PATIENCE, RECOVERY, Server, counter, look, take, user};
 use crate::support::store_ext::StoreExt as _;
 
-/// Deadline of a request.
 const DEADLINE: Duration = Duration::from_millis(50);
-/// What a busy machine may add to that.
+/// Additional time on a busy machine.
 const SLOW_MACHINE: Duration = Duration::from_millis(950);
 
 fn alice() -> Subject<'static> {
@@ -23,7 +22,7 @@ fn many() -> Counter {
     counter("many", "1000000/day, fixed-window")
 }
 
-/// Charges one request, which must complete in time. Returns what is used, or the error message.
+/// Charges one request, which must complete in time. Returns the usage, or the error message.
 async fn try_take(store: &RedisStore) -> Result<u64, String> {
     let started = Instant::now();
     let answer = take(store, &alice(), &many()).await;
@@ -33,8 +32,8 @@ async fn try_take(store: &RedisStore) -> Result<u64, String> {
     used.map_err(|error| error.to_string())
 }
 
-/// Repeats a request until it succeeds, within the documented recovery time.
-async fn is_back(store: &RedisStore) -> u64 {
+/// Repeats a request until it succeeds, within the documented recovery time. Returns the usage.
+async fn charge_until_success(store: &RedisStore) -> u64 {
     let started = Instant::now();
     loop {
         match try_take(store).await {
@@ -52,12 +51,12 @@ async fn is_back(store: &RedisStore) -> u64 {
 }
 
 /// Repeats a request until it fails with this message.
-async fn fails_with(store: &RedisStore, words: &str) -> String {
+async fn charge_until_error(store: &RedisStore, message: &str) -> String {
     let started = Instant::now();
     loop {
         match try_take(store).await {
-            Err(error) if error.contains(words) => return error,
-            other => assert!(started.elapsed() < PATIENCE, "{words}: {other:?}"),
+            Err(error) if error.contains(message) => return error,
+            other => assert!(started.elapsed() < PATIENCE, "{message}: {other:?}"),
         }
         sleep(Duration::from_millis(5)).await;
     }
@@ -67,7 +66,7 @@ async fn fails_with(store: &RedisStore, words: &str) -> String {
 async fn store_can_start_before_its_server() {
     let mut server = Server::absent(&[]);
     let store = server.store().deadline(DEADLINE).build().unwrap();
-    fails_with(&store, "cannot be reached").await;
+    charge_until_error(&store, "cannot be reached").await;
     assert!(!store.is_connected());
     // Without a connection, requests fail at once.
     let started = Instant::now();
@@ -80,7 +79,7 @@ async fn store_can_start_before_its_server() {
         started.elapsed()
     );
     server.launch();
-    assert_eq!(is_back(&store).await, 1);
+    assert_eq!(charge_until_success(&store).await, 1);
     assert!(store.is_connected());
 }
 
@@ -88,9 +87,9 @@ async fn store_can_start_before_its_server() {
 async fn store_reconnects_to_a_restarted_server() {
     let mut server = Server::start();
     let store = Arc::new(server.store().deadline(DEADLINE).build().unwrap());
-    is_back(&store).await;
+    charge_until_success(&store).await;
     for _ in 0..3 {
-        // Under load, all of which ends in time, one way or the other.
+        // Under load. Every request ends in time, with a result or an error.
         let load: Vec<_> = (0..8)
             .map(|_| {
                 let store = Arc::clone(&store);
@@ -102,23 +101,23 @@ async fn store_reconnects_to_a_restarted_server() {
         for task in load {
             task.await.unwrap();
         }
-        fails_with(&store, "cannot be reached").await;
+        charge_until_error(&store, "cannot be reached").await;
         server.launch();
-        assert!(is_back(&store).await >= 1);
+        assert!(charge_until_success(&store).await >= 1);
     }
     server.assert_that_every_key_ends();
 }
 
-/// A frozen server accepts connections and bytes, and does not reply. Calls end at their deadline; then
+/// A frozen server accepts connections and bytes, and does not reply. Calls end at their deadline. Then
 /// the connection is closed, and later calls fail at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn store_reconnects_after_a_frozen_server() {
     let server = Server::start();
     let store = server.store().deadline(DEADLINE).build().unwrap();
-    let before = is_back(&store).await;
+    let before = charge_until_success(&store).await;
     server.signal("STOP");
-    fails_with(&store, "has not answered within 50ms").await;
-    fails_with(&store, "no connection").await;
+    charge_until_error(&store, "has not answered within 50ms").await;
+    charge_until_error(&store, "no connection").await;
     let started = Instant::now();
     for _ in 0..20 {
         assert!(try_take(&store).await.is_err());
@@ -129,27 +128,26 @@ async fn store_reconnects_after_a_frozen_server() {
         started.elapsed()
     );
     server.signal("CONT");
-    let after = is_back(&store).await;
-    // Only what was sent to the connection that was given up can have been charged: as many as
-    // fit into the time until then, one after the other.
+    let after = charge_until_success(&store).await;
+    // Only calls on the closed connection can be charged late: one after the other, until it was closed.
     assert!(after - before <= 30, "{} late charges", after - before);
 }
 
-/// A short pause costs the requests in it an error, and keeps the connection.
+/// During a short pause requests fail, and the connection stays open.
 #[tokio::test(flavor = "multi_thread")]
 async fn short_pause_keeps_the_connection() {
     let server = Server::start();
     let store = server.store().deadline(DEADLINE).build().unwrap();
-    is_back(&store).await;
+    charge_until_success(&store).await;
     let before = client_id(&server);
     server.signal("STOP");
-    fails_with(&store, "has not answered within").await;
+    charge_until_error(&store, "has not answered within").await;
     server.signal("CONT");
-    is_back(&store).await;
+    charge_until_success(&store).await;
     assert_eq!(client_id(&server), before);
 }
 
-/// Servers close idle connections. The next call finds a new one.
+/// Servers close idle connections. The store reconnects before the next call.
 #[tokio::test(flavor = "multi_thread")]
 async fn closed_idle_connection_is_replaced_in_advance() {
     let server = Server::start();
@@ -170,24 +168,27 @@ async fn closed_idle_connection_is_replaced_in_advance() {
     }
 }
 
-/// After a failover the old primary is a replica, and the connection to it still open.
+/// After a failover the old primary is a replica, and the connection to it is still open.
 #[tokio::test(flavor = "multi_thread")]
 async fn store_leaves_a_primary_that_becomes_a_replica() {
     let server = Server::start();
     let store = server.store().deadline(DEADLINE).build().unwrap();
-    is_back(&store).await;
+    charge_until_success(&store).await;
     let before: u64 = client_id(&server);
     server.run::<String>(&["REPLICAOF", "127.0.0.1", "1"]);
-    fails_with(&store, "is a read-only replica").await;
+    charge_until_error(&store, "is a read-only replica").await;
     server.run::<String>(&["REPLICAOF", "NO", "ONE"]);
-    is_back(&store).await;
-    // By another connection, as soon as this one has been closed.
+    charge_until_success(&store).await;
+    // The next connection is opened as soon as this one is closed.
     let started = Instant::now();
     while client_id(&server) == before {
-        assert!(started.elapsed() < PATIENCE, "it is the same connection");
+        assert!(
+            started.elapsed() < PATIENCE,
+            "the connection was not replaced"
+        );
         sleep(Duration::from_millis(5)).await;
     }
-    is_back(&store).await;
+    charge_until_success(&store).await;
 }
 
 /// Returns the id of the connection of the store, which is the oldest one.
@@ -199,7 +200,7 @@ fn client_id(server: &Server) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_credentials_are_named_and_right_ones_work() {
+async fn wrong_credentials_are_reported_and_right_ones_work() {
     let server = Server::start();
     let may = ["on", ">pass", "~shop:*", "+@all", "-@dangerous"];
     server.run::<String>(&[&["ACL", "SETUSER", "app"], &may[..]].concat());
@@ -211,9 +212,9 @@ async fn wrong_credentials_are_named_and_right_ones_work() {
             .deadline(DEADLINE)
             .build()
             .unwrap();
-        fails_with(&store, "rejects the credentials").await;
-        // In between, a connection that is being given up may be found broken.
-        let error = fails_with(&store, "check user and password").await;
+        charge_until_error(&store, "rejects the credentials").await;
+        // A connection that is being closed may cause another error first.
+        let error = charge_until_error(&store, "check user and password").await;
         assert!(!error.contains("wrong-word"), "{error}");
         assert!(!format!("{store:?}").contains("wrong-word"));
     }
@@ -226,9 +227,9 @@ async fn wrong_credentials_are_named_and_right_ones_work() {
     }
 }
 
-/// A missing permission of one user closes neither its connection nor those of others.
+/// A missing permission of one user closes neither its connection nor those of other users.
 #[tokio::test(flavor = "multi_thread")]
-async fn missing_permission_is_named_and_affects_nothing_else() {
+async fn missing_permission_is_reported_and_affects_no_other_call() {
     let server = Server::start();
     let may = ["on", ">pass", "~shop:*", "+@all", "-scan"];
     server.run::<String>(&[&["ACL", "SETUSER", "app"], &may[..]].concat());
@@ -256,7 +257,7 @@ async fn missing_permission_is_named_and_affects_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn full_server_is_named_and_charges_nothing() {
+async fn full_server_is_reported_and_charges_nothing() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     take(&store, &alice(), &many()).await.unwrap();
@@ -267,7 +268,7 @@ async fn full_server_is_named_and_charges_nothing() {
     assert_eq!(look(&store, &alice(), &many()).await.used(), 1);
 }
 
-/// After FLUSHALL, counts are lost and nothing else.
+/// FLUSHALL deletes the counts and has no other effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn store_works_after_flushall() {
     let server = Server::start();
@@ -302,14 +303,14 @@ async fn reconnects_to_a_flapping_server_back_off() {
     );
 }
 
-/// The task that keeps the connection ends with the store.
+/// The connection task ends with the store.
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_store_closes_its_connection() {
     let server = Server::start();
     let store = server.store().build().unwrap();
     take(&store, &alice(), &many()).await.unwrap();
     assert_eq!(server.run::<String>(&["CLIENT", "LIST"]).lines().count(), 2);
-    // Also if a request still waits for a reply.
+    // Also while a request waits for its reply.
     let answer = store.len();
     drop(store);
     answer.await.unwrap();

@@ -22,7 +22,7 @@ const EACH: u64 = 40;
 const VARIABLE: &str = "TOLLGATE_TEST_MEMBER_OF_FLEET";
 
 /// Windows that do not end during a test, and limits that are reached. One limit is the largest exact
-/// double; its costs add up to slightly less, or exactly to it.
+/// double. Its costs add up to slightly less, or exactly to it.
 const QUOTAS: [(&str, u64); 8] = [
     ("1009/3653d, sliding-window", 1),
     ("1009/3653d, fixed-window", 1),
@@ -98,8 +98,8 @@ fn exactly_the_limit(url: &str, servers: &[Server]) {
         let limit = counter.quota().burst();
         let admitted: u64 = admitted.iter().map(|member| member[number]).sum();
         assert_eq!(admitted, limit / cost, "{quota}");
-        let stands = runtime.block_on(look(&store, &subject(number), counter));
-        assert_eq!(stands.used(), admitted * cost, "{quota}");
+        let usage = runtime.block_on(look(&store, &subject(number), counter));
+        assert_eq!(usage.used(), admitted * cost, "{quota}");
     }
     servers.iter().for_each(Server::assert_that_every_key_ends);
 }
@@ -129,13 +129,13 @@ impl Member {
         Self { child, lines }
     }
 
-    /// The rest of the next line that begins with this word.
+    /// Returns the rest of the next line that begins with this word.
     fn line(&mut self, word: &str) -> String {
         self.lines
             .by_ref()
             .map(|line| line.unwrap())
             .find_map(|line| line.strip_prefix(word).map(str::to_owned))
-            .expect("a member goes on to the end")
+            .expect("a member runs until its end")
     }
 
     fn wait_until_ready(&mut self) {
@@ -171,7 +171,7 @@ fn a_member_of_the_fleet() {
         return;
     };
     let (number, url) = orders.split_once(' ').unwrap();
-    // Half a minute ahead, behind, or in between: the server's clock counts.
+    // Clocks of the members differ by up to half a minute. Only the server's clock counts.
     let skew = number.parse::<u64>().unwrap() * 20;
     let now = SystemClock::new().now().as_micros() - 30_000_000 + skew * 1_000_000;
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -210,7 +210,7 @@ fn a_member_of_the_fleet() {
 /// Replaces `println!`, whose output the test harness may capture.
 fn print_line(line: &str) {
     let mut stdout = std::io::stdout().lock();
-    // The harness leaves the cursor where the name of the test ends.
+    // The test harness prints the name of the test without a line break.
     writeln!(stdout, "\n{line}").unwrap();
     stdout.flush().unwrap();
 }

@@ -1,5 +1,5 @@
-//! A server that rejects writes because its memory or its disk is full. Callers can cause it, so that
-//! no rule passes requests uncounted.
+//! A server that rejects writes because its memory or its disk is full. Callers can cause this, so
+//! no rule admits uncounted requests.
 
 use std::fs;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ async fn statuses(app: &Router, line: &str, caller: &str, count: usize) -> Vec<u
     statuses
 }
 
-/// While the server rejects writes, `allow` counts in this process, `deny` rejects, and one event
-/// per second names the cause.
+/// Asserts that `allow` counts in this process and `deny` rejects while the server rejects writes. One
+/// event per second contains the cause.
 async fn assert_counted_locally(app: &Router, store: &Arc<dyn Store>, log: &Log, cause: &[&str]) {
     let started = Instant::now();
     let admitted = statuses(app, "GET /allow", "mallory", 30).await;
@@ -65,7 +65,7 @@ fn fill(server: &Server) {
     };
     let rejected = (0..100_000).find_map(|number| set(number).err());
     assert_eq!(rejected.unwrap().code(), Some("OOM"));
-    // Buffers of connections come and go. Without this, a counter fits in now and then.
+    // The buffers of connections change in size. Without this, a counter sometimes fits in.
     server.run::<String>(&["CONFIG", "SET", "maxmemory", "3900kb"]);
 }
 
@@ -90,7 +90,7 @@ async fn failed_persistence_lets_no_request_pass_uncounted() {
     let server = Server::start_with(&["--dbfilename", "occupied"]);
     let (app, store) = service(&server);
     assert_eq!(statuses(&app, "GET /allow", "alice", 3).await, [200; 3]);
-    // The file cannot take the place of a directory that is not empty, as root or not.
+    // A file cannot replace a directory that is not empty, even as root.
     fs::create_dir_all(server.directory().join("occupied/by")).unwrap();
     server.run::<String>(&["CONFIG", "SET", "save", "1000000 1000000"]);
     server.run::<String>(&["BGSAVE"]);

@@ -29,14 +29,14 @@ pub(super) fn later(seconds: u64) -> Timestamp {
     NEW_YEAR.saturating_add(Duration::from_secs(seconds))
 }
 
-/// The keys of subjects, without those of their logs.
+/// Returns the keys of subjects, without those of their logs.
 pub(super) fn subject_keys(server: &Server) -> Vec<String> {
     let mut keys = server.keys();
     keys.retain(|key| key.ends_with('}'));
     keys
 }
 
-/// The keys of logs.
+/// Returns the keys of logs.
 pub(super) fn log_keys(server: &Server) -> Vec<String> {
     let mut keys = server.keys();
     keys.retain(|key| !key.ends_with('}'));
@@ -93,7 +93,7 @@ async fn applications_with_different_prefixes_share_no_keys() {
     assert_eq!(look(&stores[1], &alice, &once).await.used(), 1);
 }
 
-/// A key expires shortly after its last counter. Another counter does not shorten its expiry.
+/// A key expires shortly after its last counter. A shorter counter does not shorten its expiry.
 #[tokio::test]
 async fn key_expires_after_its_last_counter() {
     let server = Server::start();
@@ -119,7 +119,7 @@ async fn key_expires_after_its_last_counter() {
     }
 }
 
-/// By the clock of the server, too, a counter exists until its last instant and not longer.
+/// With the clock of the server, a counter exists until its last instant and not longer.
 #[tokio::test]
 async fn key_expires_without_further_calls() {
     let server = Server::start();
@@ -129,13 +129,16 @@ async fn key_expires_without_further_calls() {
     assert_eq!(server.keys().len(), 1);
     let started = std::time::Instant::now();
     while !server.keys().is_empty() {
-        assert!(started.elapsed() < super::PATIENCE, "it does not end");
+        assert!(
+            started.elapsed() < super::PATIENCE,
+            "the key does not expire"
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 /// A key loses its expiry (`PERSIST`, a restore, a copy). The first decision in the next second sets
-/// it again, allowed or denied, and every other counter of the key is kept.
+/// it again, allowed or denied. Every other counter of the key is kept.
 #[tokio::test]
 async fn lost_expiry_is_set_again() {
     let server = Server::start();
@@ -150,14 +153,14 @@ async fn lost_expiry_is_set_again() {
                 server.run::<i64>(&["PERSIST", &key]);
                 assert_eq!(server.run::<i64>(&["PTTL", &key]), -1);
             }
-            // Allowed or denied, the first decision of a second heals the key of the subject.
+            // The first decision of a second sets the expiry of the subject's key again.
             let check = Check::new(&alice, &daily);
             let usage = take_at(&store, &check, later(1 + round)).await.unwrap();
             assert_eq!(usage.is_allowed(), round < 5, "{quota}");
             let left: i64 = server.run(&["PTTL", &subject_keys(&server)[0]]);
             let needed = 29 * 86_400_000..=31 * 86_400_000;
             assert!(needed.contains(&left), "{quota}, round {round}: {left} ms");
-            // The key of a log is healed by decisions about that log.
+            // Decisions about a log set the expiry of its key again.
             let check = Check::new(&alice, &monthly);
             take_at(&store, &check, later(1 + round)).await.unwrap();
             server.assert_that_every_key_ends();
@@ -234,11 +237,15 @@ async fn expired_counters_are_removed_from_a_large_key() {
     assert!(server.run::<u64>(&["STRLEN", &key]) > 100 * 17);
     assert_eq!(store.len().await.unwrap(), 101);
     charge(100, 4 * 3_600).await;
-    assert_eq!(store.len().await.unwrap(), 2, "one new, and the long one");
+    assert_eq!(
+        store.len().await.unwrap(),
+        2,
+        "a new counter and the long one"
+    );
     let checks = [Check::new(&alice, &long)];
     let batch = Batch::new(&checks).unwrap();
-    let stands = store.peek(&batch, later(4 * 3_600)).await.unwrap();
-    assert_eq!(stands.usages()[0].used(), 101);
+    let usages = store.peek(&batch, later(4 * 3_600)).await.unwrap();
+    assert_eq!(usages.usages()[0].used(), 101);
     server.assert_that_every_key_ends();
 }
 
@@ -265,7 +272,7 @@ async fn reset_deletes_all_fields_of_a_long_log() {
     assert_eq!(
         store.len().await.unwrap(),
         2,
-        "two counters, whatever they are kept in"
+        "two counters, however they are stored"
     );
     let checks = [Check::new(&alice, &log)];
     store.reset(&Batch::new(&checks).unwrap()).await.unwrap();
@@ -317,7 +324,7 @@ async fn a_batch_over_several_subjects_is_charged_as_one() {
     let (users, all) = (names.map(user), Subject::all());
     let acme = Subject::from([("tenant", "acme")]);
     for (round, alice) in users.iter().enumerate() {
-        // Not in the order of their subjects.
+        // The checks are not sorted by subject.
         let checks = [
             Check::new(alice, &per_user),
             Check::new(&acme, &per_tenant),
@@ -338,8 +345,8 @@ async fn a_batch_over_several_subjects_is_charged_as_one() {
     assert_eq!(keys.len(), 4, "a denied subject has no key");
 }
 
-/// Otherwise the log would be lost with its entries, and the amount admitted once more. The other counter
-/// lives longer, and was charged in the same second before.
+/// Without this, the log would expire before its entries, and its amount would be admitted twice. The
+/// other counter expires later, and was charged in the same second before.
 #[tokio::test]
 async fn log_lives_as_long_as_its_entries_next_to_a_longer_counter() {
     for quota in [FIVE[2], FIVE[3]] {
@@ -349,7 +356,7 @@ async fn log_lives_as_long_as_its_entries_next_to_a_longer_counter() {
         let (log, daily) = (counter("log", quota), counter("daily", "100/day"));
         let (of_log, of_day) = (Check::new(&alice, &log), Check::new(&alice, &daily));
         take_at(&store, &of_log, NEW_YEAR).await.unwrap();
-        // Half an hour passes, for the server as well.
+        // Half an hour passes on the server's clock.
         let key = log_keys(&server).remove(0);
         let left: i64 = server.run(&["PTTL", &key]);
         let _: i64 = server.run(&["PEXPIRE", &key, &(left - 1_800_000).to_string()]);

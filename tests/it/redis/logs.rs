@@ -1,4 +1,4 @@
-//! Server work for long sliding logs, in commands that the script calls.
+//! Work of the server for long sliding logs, measured in commands that the script calls.
 
 use std::collections::HashMap;
 
@@ -26,8 +26,8 @@ fn count(calls: &HashMap<String, u64>, command: &str) -> u64 {
     calls.get(command).copied().unwrap_or(0)
 }
 
-/// A peek leaves expired chunks out without reading them. A denial drops them once; before, each denial
-/// and each peek read them all.
+/// A peek skips expired chunks without reading them. A denial deletes them once. Bug: each
+/// denial and each peek read all of them.
 #[tokio::test]
 async fn expired_chunks_are_neither_read_nor_kept() {
     let server = Server::start();
@@ -47,17 +47,17 @@ async fn expired_chunks_are_neither_read_nor_kept() {
     let large = [check.with_cost(ENTRIES)];
     let large = Batch::new(&large).unwrap();
 
-    // Half of the entries have left.
+    // Half of the entries have expired.
     let half = later(7_200 + ENTRIES / 2);
     calls(&server);
     let peeked = store.peek(&one, half).await.unwrap();
     assert_eq!(peeked.usages()[0].used(), ENTRIES / 2 - 1);
     let found = calls(&server);
-    // Twice, with the cost and without, a binary search over the chunks.
+    // Two binary searches over the chunks: with the cost and without it.
     assert!(count(&found, "hget") <= 20, "{found:?}");
     assert_eq!(count(&found, "hdel") + count(&found, "hset"), 0);
 
-    // The first denial drops them; the second finds nothing to drop.
+    // The first denial deletes them. The second finds none.
     for round in 0..2 {
         let denied = store.decide(&large, half).await.unwrap();
         assert_eq!(denied.usages()[0].used(), ENTRIES / 2 - 1);
@@ -69,7 +69,7 @@ async fn expired_chunks_are_neither_read_nor_kept() {
         calls(&server);
     }
 
-    // All have left.
+    // All entries have expired.
     let end = later(7_200 + ENTRIES);
     let peeked = store.peek(&one, end).await.unwrap();
     assert_eq!(peeked.usages()[0].used(), 0);

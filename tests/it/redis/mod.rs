@@ -1,25 +1,30 @@
-//! Tests of the Redis store. Every test starts its own server, which ends with it.
+//! Tests of the Redis store. Every test starts its own server and stops it at its end.
 
 mod calls;
 mod clock;
+mod clock_skew;
 mod cluster;
+mod coalescing;
+mod configuration_warnings;
 mod contract;
+mod failing_master;
 mod faults;
 mod fleet;
 mod full;
 mod keys;
 mod logs;
 mod many_overrides;
+mod moving_slot;
 mod nodes;
 mod overrides;
 mod proxy;
 mod recovery;
 mod sentinel;
+mod sentinel_failover;
 pub(crate) mod server;
-mod sick_master;
+mod shutdown;
 mod slow;
 mod tls;
-mod together;
 mod values;
 
 use std::time::Duration;
@@ -31,9 +36,9 @@ use crate::support::store_ext::StoreExt as _;
 
 pub(crate) use self::server::Server;
 
-/// Longer than any operation takes on a busy machine.
+/// Upper bound for any operation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Promised time between the return of a server and recovery.
+/// Maximum time between the return of a server and recovery, as documented.
 const RECOVERY: Duration = Duration::from_secs(2);
 
 /// Returns a policy with an endpoint per failure mode, each with this quota and without the global rule.
@@ -58,7 +63,7 @@ fn user(name: &str) -> Subject<'_> {
     Subject::from([("user", name)])
 }
 
-/// Decides about one request of cost 1.
+/// Charges one request of cost 1, at the time of the server.
 async fn take(
     store: &RedisStore,
     subject: &Subject<'_>,

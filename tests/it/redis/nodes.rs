@@ -22,6 +22,11 @@ impl Nodes {
         Self::start_with(0, "30000", Server::start_on_tcp_with)
     }
 
+    /// Starts three primaries whose clocks can be set.
+    pub(super) fn start_with_own_clocks() -> Self {
+        Self::start_with(0, "30000", Server::start_with_own_clock)
+    }
+
     /// Starts three primaries that accept TLS only.
     pub(super) fn start_on_tls() -> Self {
         Self::start_with(0, "30000", Server::start_on_tls_with)
@@ -136,39 +141,51 @@ impl Nodes {
         slots
     }
 
-    /// Migrates a slot with its keys, as an operator would, while it is used.
+    /// Migrates a slot and its keys while it is in use, with the commands of an operator.
     pub(super) fn move_slot(&self, slot: u16, from: usize, to: usize) {
+        self.begin_move(slot, from, to);
+        // During the migration, old keys are on the source and new keys on the target.
+        thread::sleep(Duration::from_millis(3));
+        self.end_move(slot, from, to);
+    }
+
+    pub(super) fn begin_move(&self, slot: u16, from: usize, to: usize) {
+        let slot = slot.to_string();
+        let (source_id, target_id) = (self.id(from), self.id(to));
+        let importing = ["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source_id];
+        self.servers[to].run::<String>(&importing);
+        let migrating = ["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id];
+        self.servers[from].run::<String>(&migrating);
+    }
+
+    /// Moves the keys of a slot, and then the slot.
+    pub(super) fn end_move(&self, slot: u16, from: usize, to: usize) {
         let slot = slot.to_string();
         let (source, target) = (&self.servers[from], &self.servers[to]);
-        let (source_id, target_id) = (self.id(from), self.id(to));
-        target.run::<String>(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source_id]);
-        source.run::<String>(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target_id]);
         let port = target.address().port().to_string();
         loop {
-            // In between, old keys are on the source and new keys on the target.
-            thread::sleep(Duration::from_millis(3));
             let keys: Vec<String> = source.run(&["CLUSTER", "GETKEYSINSLOT", &slot, "1"]);
             let Some(key) = keys.first() else {
                 break;
             };
             let to = ["127.0.0.1", &port, key, "0", "5000", "REPLACE"];
             source.run::<String>(&[&["MIGRATE"], &to[..]].concat());
+            thread::sleep(Duration::from_millis(3));
         }
-        thread::sleep(Duration::from_millis(3));
         for server in [target, source] {
-            server.run::<String>(&["CLUSTER", "SETSLOT", &slot, "NODE", &target_id]);
+            server.run::<String>(&["CLUSTER", "SETSLOT", &slot, "NODE", &self.id(to)]);
         }
     }
 
-    /// Returns 24 callers, by the node that has their counters.
+    /// Returns 24 callers, grouped by the node that has their counters.
     pub(super) async fn callers_by_node(&self, store: &RedisStore) -> [Vec<String>; 3] {
-        let scout = counter("scout", "1000/day");
+        let probe = counter("probe", "1000/day");
         let mut callers = [const { Vec::new() }; 3];
         for number in 0..24 {
             let name = format!("caller-{number}");
             let keys = || [0, 1, 2].map(|node| self.servers[node].keys().len());
             let before = keys();
-            take(store, &user(&name), &scout).await.unwrap();
+            take(store, &user(&name), &probe).await.unwrap();
             let node = keys()
                 .iter()
                 .zip(before)

@@ -18,13 +18,13 @@ pub(super) struct Proxy {
 }
 
 struct Faults {
-    cut_after_next_answer: AtomicBool,
+    cut_after_next_reply: AtomicBool,
     /// Delay of replies, in milliseconds.
     delay: AtomicU64,
     /// Whether replies are forwarded byte by byte.
     trickles: AtomicBool,
     connections: AtomicU64,
-    /// All connections that are older than the last change of this are cut.
+    /// Connections that are older than the last change of this number are closed.
     cuts: watch::Sender<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let faults = Arc::new(Faults {
-            cut_after_next_answer: AtomicBool::new(false),
+            cut_after_next_reply: AtomicBool::new(false),
             delay: AtomicU64::new(0),
             trickles: AtomicBool::new(false),
             connections: AtomicU64::new(0),
@@ -59,9 +59,9 @@ impl Proxy {
     }
 
     /// Drops the next reply of the server and closes its connection.
-    pub(super) fn cut_after_next_answer(&self) {
+    pub(super) fn cut_after_next_reply(&self) {
         self.faults
-            .cut_after_next_answer
+            .cut_after_next_reply
             .store(true, Ordering::SeqCst);
     }
 
@@ -87,7 +87,7 @@ impl Proxy {
     }
 }
 
-/// Forwards until one side ends or a fault is due, then closes both sides.
+/// Forwards bytes until one side ends or a fault is due, then closes both sides.
 async fn pass_on(client: TcpStream, server: TcpStream, faults: &Faults) {
     let (mut from_client, to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
@@ -107,7 +107,7 @@ async fn pass_on(client: TcpStream, server: TcpStream, faults: &Faults) {
         loop {
             let len = match from_server.read(&mut buffer).await {
                 Ok(0) | Err(_) => return,
-                Ok(_) if faults.cut_after_next_answer.swap(false, Ordering::SeqCst) => return,
+                Ok(_) if faults.cut_after_next_reply.swap(false, Ordering::SeqCst) => return,
                 Ok(len) => len,
             };
             if answer(&mut to_client, &buffer[..len], faults)

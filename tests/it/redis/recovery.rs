@@ -1,5 +1,10 @@
-//! Circuit breakers of single servers: a sick one affects only its own callers, and recovery needs
-//! no requests.
+//! Circuit breakers of single servers: a failing server affects only its own callers, and recovery
+//! needs no requests.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "`scripts/test-faults` shows what was measured"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +21,7 @@ use crate::support::store_ext::StoreExt as _;
 
 /// Long enough that a busy machine causes no late replies.
 const DEADLINE: Duration = Duration::from_millis(500);
-/// What a busy machine may add to a promised time.
+/// Additional time on a busy machine.
 const SLOW_MACHINE: Duration = Duration::from_secs(2);
 
 fn message(store: &RedisStore) -> Option<String> {
@@ -39,8 +44,8 @@ async fn wait_for_health(stores: &[Arc<RedisStore>], healthy: bool, within: Dura
     }
 }
 
-/// Sends `count` requests of a caller through each store at once. Returns how many were admitted.
-/// None may fail.
+/// Sends `count` requests of a caller through each store at once, and expects that none fails. Returns
+/// how many were admitted.
 async fn burst(stores: &[Arc<RedisStore>], name: &str, counter: &Counter, count: usize) -> u64 {
     let tasks: Vec<_> = stores
         .iter()
@@ -74,7 +79,7 @@ async fn a_frozen_master_affects_only_its_own_callers() {
     let address = nodes.servers[1].address().to_string();
     nodes.servers[1].signal("STOP");
 
-    // Callers of the frozen node go on all the while. Each error names the node.
+    // Callers of the frozen node keep sending requests. Each error names the node.
     let done = Arc::new(AtomicBool::new(false));
     let sick: Vec<_> = stores
         .iter()
@@ -94,7 +99,7 @@ async fn a_frozen_master_affects_only_its_own_callers() {
         assert_eq!(burst(&stores, name, &limited, 12).await, LIMIT, "{name}");
     }
     wait_for_health(&stores, false, PATIENCE).await;
-    // It stays degraded, and names this node alone.
+    // The store stays degraded, and reports only this node.
     let started = Instant::now();
     while started.elapsed() < Duration::from_millis(1_500) {
         for store in &stores {
@@ -112,7 +117,7 @@ async fn a_frozen_master_affects_only_its_own_callers() {
         task.await.unwrap();
     }
 
-    // Its callers fail at once, and a batch that includes it charges nothing elsewhere.
+    // Callers of the node fail at once, and a batch that includes it charges no other node.
     let (wide, started) = (counter("wide", "100/day"), Instant::now());
     for name in first.iter().chain(last) {
         let (healthy, sick) = (user(name), user(&frozen[0]));
@@ -140,8 +145,8 @@ async fn a_frozen_master_affects_only_its_own_callers() {
     }
 }
 
-/// An outage that ends while no request is sent: health recovers by itself, and the first burst of
-/// two processes is counted in Redis, to the last request.
+/// An outage ends while no request is sent. Health recovers without requests, and the first burst of
+/// two processes is counted exactly in Redis.
 #[tokio::test(flavor = "multi_thread")]
 async fn recovery_without_requests_loses_no_count() {
     const LIMIT: u64 = 50;
@@ -177,11 +182,14 @@ async fn recovery_without_requests_loses_no_count() {
             burst(&stores, &format!("after-{round}"), &limited, 40).await,
             LIMIT
         );
+        println!(
+            "{outage}, recovery without requests: {LIMIT} of 80 admitted, the limit is {LIMIT}"
+        );
     }
 }
 
-/// A server that is full responds. Its errors cost no time, so that the breaker stays closed, and
-/// the first request after the repair is counted.
+/// A full server replies at once with errors. The breaker stays closed, and the first request after
+/// the repair is counted.
 #[tokio::test(flavor = "multi_thread")]
 async fn error_replies_degrade_the_store_and_reject_nothing() {
     let server = Server::start();
@@ -199,7 +207,7 @@ async fn error_replies_degrade_the_store_and_reject_nothing() {
     assert!(store.health().is_healthy());
 }
 
-/// An operator's command has more time than a decision, and is sent although the breaker is open.
+/// A command of an operator has a longer deadline than a decision, and is sent while the breaker is open.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_of_operators_outlast_a_short_outage() {
     let server = Server::start();

@@ -1,6 +1,5 @@
 //! The store connects to the primary that the sentinels name.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -12,43 +11,41 @@ use super::{PATIENCE, Server, counter, look, take, user};
 const DEADLINE: Duration = Duration::from_millis(50);
 
 /// A primary with a replica, and three sentinels.
-struct Watched {
-    primary: Server,
-    replica: Server,
+pub(super) struct SentinelGroup {
+    pub(super) primary: Server,
+    pub(super) replica: Server,
     sentinels: Vec<Server>,
 }
 
-impl Watched {
+impl SentinelGroup {
     fn start() -> Self {
-        Self::start_with(&[], "")
+        Self::start_with(Server::start_on_tcp_with)
     }
 
-    fn start_with(settings: &[&str], of_sentinel: &str) -> Self {
-        let primary = Server::start_on_tcp_with(settings);
-        let replica = Server::start_on_tcp_with(settings);
+    pub(super) fn start_with(start: fn(&[&str]) -> Server) -> Self {
+        let (primary, replica) = (start(&[]), start(&[]));
         let port = primary.address().port().to_string();
         replica.run::<String>(&["REPLICAOF", "127.0.0.1", &port]);
         let sentinels = (0..3)
             .map(|_| {
-                let mut file = format!(
+                let file = format!(
                     "sentinel monitor main 127.0.0.1 {port} 2\n\
                      sentinel down-after-milliseconds main 500\n\
                      sentinel failover-timeout main 3000\n"
                 );
-                let _ = writeln!(file, "{of_sentinel}");
                 Server::start_sentinel(&file)
             })
             .collect();
-        let watched = Self {
+        let group = Self {
             primary,
             replica,
             sentinels,
         };
-        watched.wait_until_ready_for_failover();
-        watched
+        group.wait_until_ready_for_failover();
+        group
     }
 
-    /// Waits until a majority of sentinels has met, and the replica is up to date, as a failover needs.
+    /// Waits until a majority of sentinels is connected and the replica is in sync, as a failover requires.
     fn wait_until_ready_for_failover(&self) {
         let started = Instant::now();
         let has_met_the_others = |sentinel: &Server| {
@@ -65,8 +62,27 @@ impl Watched {
             info.contains("master_link_status:up")
         };
         while !self.sentinels.iter().all(has_met_the_others) || !follows() {
-            assert!(started.elapsed() < PATIENCE, "the sentinels do not meet");
+            assert!(
+                started.elapsed() < PATIENCE,
+                "the sentinels are not connected"
+            );
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until the replica has all writes that the primary has now. `WAIT` would not do: it covers only
+    /// the writes of its own connection, and a replica can confirm before it has loaded anything.
+    pub(super) fn wait_until_replicated(&self) {
+        let offset = |server: &Server, field: &str| {
+            let info: String = server.run(&["INFO", "replication"]);
+            let value = info.lines().find_map(|line| line.strip_prefix(field));
+            value.unwrap_or_default().trim().parse::<u64>().unwrap_or(0)
+        };
+        let written = offset(&self.primary, "master_repl_offset:");
+        let started = Instant::now();
+        while offset(&self.replica, "slave_repl_offset:") < written {
+            assert!(started.elapsed() < PATIENCE, "the replica does not follow");
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -79,7 +95,7 @@ impl Watched {
         format!("redis+sentinel://{login}{addresses}/main")
     }
 
-    fn store(&self) -> RedisStore {
+    pub(super) fn store(&self) -> RedisStore {
         RedisStore::builder(&self.url(""))
             .deadline(DEADLINE)
             .build()
@@ -91,8 +107,8 @@ fn many() -> Counter {
     counter("many", "1000000/day")
 }
 
-/// Repeats a request until it succeeds. Returns what is used then.
-async fn is_back(store: &RedisStore) -> u64 {
+/// Repeats a request until it succeeds. Returns the usage.
+async fn charge_until_success(store: &RedisStore) -> u64 {
     let started = Instant::now();
     loop {
         let sent_at = Instant::now();
@@ -115,52 +131,51 @@ fn keys_of(server: &Server) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn store_finds_the_primary_and_follows_a_failover() {
-    let mut watched = Watched::start();
-    let store = watched.store();
-    assert_eq!(is_back(&store).await, 1);
+    let mut group = SentinelGroup::start();
+    let store = group.store();
+    assert_eq!(charge_until_success(&store).await, 1);
     assert!(store.is_connected());
-    // The replica has the counts before the primary is killed.
-    assert_eq!(watched.primary.run::<u64>(&["WAIT", "1", "0"]), 1);
-    watched.primary.kill();
-    assert!(is_back(&store).await >= 1);
-    let info: String = watched.replica.run(&["INFO", "replication"]);
+    group.wait_until_replicated();
+    group.primary.kill();
+    assert!(charge_until_success(&store).await >= 1);
+    let info: String = group.replica.run(&["INFO", "replication"]);
     assert!(info.contains("role:master"), "{info}");
-    watched.replica.assert_that_every_key_ends();
+    group.replica.assert_that_every_key_ends();
 }
 
-/// A planned failover. The old primary keeps running, and would still reply to reads.
+/// A planned failover. The old primary keeps running, and still replies to reads.
 #[tokio::test(flavor = "multi_thread")]
 async fn store_leaves_a_demoted_primary() {
-    let watched = Watched::start();
-    let store = watched.store();
-    assert_eq!(is_back(&store).await, 1);
-    watched.sentinels[0].run::<String>(&["SENTINEL", "FAILOVER", "main"]);
+    let group = SentinelGroup::start();
+    let store = group.store();
+    assert_eq!(charge_until_success(&store).await, 1);
+    group.sentinels[0].run::<String>(&["SENTINEL", "FAILOVER", "main"]);
     let started = Instant::now();
     loop {
-        is_back(&store).await;
-        let replica: String = watched.replica.run(&["INFO", "replication"]);
-        let primary: String = watched.primary.run(&["INFO", "replication"]);
+        charge_until_success(&store).await;
+        let replica: String = group.replica.run(&["INFO", "replication"]);
+        let primary: String = group.primary.run(&["INFO", "replication"]);
         if replica.contains("role:master") && primary.contains("role:slave") {
             break;
         }
         assert!(started.elapsed() < PATIENCE, "no failover: {replica}");
         sleep(Duration::from_millis(20)).await;
     }
-    let before = is_back(&store).await;
+    let before = charge_until_success(&store).await;
     assert_eq!(look(&store, &user("alice"), &many()).await.used(), before);
-    assert!(keys_of(&watched.replica) > 0);
-    let clients = connections_of_the_store(&watched.primary);
-    assert_eq!(clients, 0, "no client stays on the old one");
+    assert!(keys_of(&group.replica) > 0);
+    let clients = connections_of_the_store(&group.primary);
+    assert_eq!(clients, 0, "a client is still on the old primary");
 }
 
-/// The sentinels cannot reach the old primary any more, and the store can. Its counters would be lost.
+/// The sentinels cannot reach the old primary, and the store can. Counters on it would be lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn store_leaves_a_primary_that_sentinels_cannot_reach() {
-    let watched = Watched::start();
-    let store = watched.store();
-    assert_eq!(is_back(&store).await, 1);
-    // Commands of sentinels, which the store never sends.
-    let theirs = [
+    let group = SentinelGroup::start();
+    let store = group.store();
+    assert_eq!(charge_until_success(&store).await, 1);
+    // Only sentinels send these commands, never the store.
+    let sentinel_commands = [
         "-ping",
         "-info",
         "-multi",
@@ -168,42 +183,45 @@ async fn store_leaves_a_primary_that_sentinels_cannot_reach() {
         "-slaveof",
         "-client|kill",
     ];
-    let cut_off = [&["ACL", "SETUSER", "default"], &theirs[..]].concat();
-    watched.primary.run::<String>(&cut_off);
+    let cut_off = [&["ACL", "SETUSER", "default"], &sentinel_commands[..]].concat();
+    group.primary.run::<String>(&cut_off);
     let started = Instant::now();
-    while connections_of_the_store(&watched.primary) > 0
-        || connections_of_the_store(&watched.replica) == 0
+    while connections_of_the_store(&group.primary) > 0
+        || connections_of_the_store(&group.replica) == 0
     {
-        is_back(&store).await;
-        assert!(started.elapsed() < PATIENCE, "it stays on the old one");
+        charge_until_success(&store).await;
+        assert!(
+            started.elapsed() < PATIENCE,
+            "the store stays on the old primary"
+        );
         sleep(Duration::from_millis(20)).await;
     }
-    let role: String = watched.replica.run(&["INFO", "replication"]);
+    let role: String = group.replica.run(&["INFO", "replication"]);
     assert!(role.contains("role:master"), "{role}");
 }
 
 /// Returns the number of connections from this store.
 fn connections_of_the_store(server: &Server) -> usize {
     let clients: String = server.run(&["CLIENT", "LIST"]);
-    let ours = clients.lines().filter(|line| line.contains("cmd=evalsha"));
-    ours.count()
+    let from_store = clients.lines().filter(|line| line.contains("cmd=evalsha"));
+    from_store.count()
 }
 
 /// Two of three sentinels may be down.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_sentinel_is_enough_to_find_the_primary() {
-    let mut watched = Watched::start();
-    watched.sentinels[0].kill();
-    watched.sentinels[1].signal("STOP");
-    let store = watched.store();
-    assert_eq!(is_back(&store).await, 1);
-    watched.sentinels[1].signal("CONT");
+    let mut group = SentinelGroup::start();
+    group.sentinels[0].kill();
+    group.sentinels[1].signal("STOP");
+    let store = group.store();
+    assert_eq!(charge_until_success(&store).await, 1);
+    group.sentinels[1].signal("CONT");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unknown_primary_is_named() {
-    let watched = Watched::start();
-    let url = watched.url("").replace("/main", "/mian");
+async fn unknown_primary_is_reported() {
+    let group = SentinelGroup::start();
+    let url = group.url("").replace("/main", "/mian");
     let store = RedisStore::builder(&url)
         .deadline(PATIENCE)
         .build()
@@ -217,9 +235,9 @@ async fn unknown_primary_is_named() {
     );
 }
 
-/// The password is for the primary, and for sentinels that want one.
+/// The password is sent to the primary, and to sentinels that require one.
 #[tokio::test(flavor = "multi_thread")]
-async fn passwords_are_for_the_primary_and_for_sentinels_that_want_one() {
+async fn passwords_are_sent_to_the_primary_and_to_sentinels_that_require_one() {
     for sentinels_want_it in [false, true] {
         let mut of_sentinel = "sentinel auth-pass main word\n".to_owned();
         if sentinels_want_it {
@@ -247,7 +265,7 @@ async fn passwords_are_for_the_primary_and_for_sentinels_that_want_one() {
     }
 }
 
-/// The file of a sentinel is written by it, so each has its own.
+/// Starts a sentinel with its own file, because a sentinel rewrites its file.
 impl Server {
     pub(super) fn start_sentinel(file: &str) -> Self {
         for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! A Redis server for one test. It ends with the test.
+//! A Redis server for one test. It is killed at the end of the test.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -9,17 +9,19 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use redis::{Connection, FromRedisValue, Value};
-use tollgate::{RedisStore, RedisStoreBuilder};
+use tollgate::{RedisStore, RedisStoreBuilder, Timestamp};
 
 use super::PATIENCE;
 use crate::support::root;
 
-/// A server on a socket of its own.
+/// A server with its own socket.
 pub(crate) struct Server {
     child: Option<Child>,
     directory: PathBuf,
     port: u16,
     is_tls: bool,
+    /// Whether its clock can be set.
+    has_own_clock: bool,
     settings: Vec<String>,
 }
 
@@ -42,23 +44,51 @@ impl Server {
     }
 
     pub(crate) fn start_on_tcp_with(settings: &[&str]) -> Self {
-        Self::start_on(settings, false)
+        Self::start_on(settings, |_| {})
+    }
+
+    /// Starts a server whose clock can be set.
+    pub(crate) fn start_with_own_clock(settings: &[&str]) -> Self {
+        Self::start_on(settings, |server| server.has_own_clock = true)
+    }
+
+    /// Stops the clock of the server at an instant.
+    pub(crate) fn stop_clock(&self, at: Timestamp) {
+        self.write_clock(&format!("={}", at.as_micros()));
+    }
+
+    /// Sets the clock of the server to that of the machine plus an offset.
+    pub(crate) fn offset_clock(&self, millis: i64) {
+        self.write_clock(&(millis * 1_000).to_string());
+    }
+
+    fn write_clock(&self, text: &str) {
+        assert!(self.has_own_clock, "the server has the machine's clock");
+        // Written by a rename, because the server can read the file at any time.
+        let new = self.directory.join("clock.new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, self.directory.join("clock")).unwrap();
+    }
+
+    /// Returns the time of the server.
+    pub(crate) fn time(&self) -> Timestamp {
+        let (seconds, micros): (u64, u64) = self.run(&["TIME"]);
+        Timestamp::from_micros(seconds * 1_000_000 + micros)
     }
 
     /// Starts a server with a TLS port and no plain one.
     pub(crate) fn start_on_tls_with(settings: &[&str]) -> Self {
-        Self::start_on(
-            &[&tls_settings().each_ref().map(String::as_str), settings].concat(),
-            true,
-        )
+        let tls = tls_settings();
+        let settings = [&tls.each_ref().map(String::as_str), settings].concat();
+        Self::start_on(&settings, |server| server.is_tls = true)
     }
 
-    fn start_on(settings: &[&str], is_tls: bool) -> Self {
-        // Another process may take the port in between. Then the next attempt uses another one.
+    fn start_on(settings: &[&str], adjust: fn(&mut Self)) -> Self {
+        // Another process may take the port in between. Then the next attempt uses another port.
         for _ in 0..20 {
             let mut server = Self::absent(settings);
             server.port = Self::free_port();
-            server.is_tls = is_tls;
+            adjust(&mut server);
             if server.try_launch() {
                 return server;
             }
@@ -83,6 +113,7 @@ impl Server {
             directory,
             port: 0,
             is_tls: false,
+            has_own_clock: false,
             settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
         }
     }
@@ -106,7 +137,7 @@ impl Server {
 
     fn spawn(&mut self, arguments: &[&str]) -> bool {
         let port = self.port.to_string();
-        // Not every server is built with TLS.
+        // Some servers are built without TLS.
         let listen = if self.is_tls {
             vec!["--port", "0", "--tls-port", &port]
         } else {
@@ -115,6 +146,10 @@ impl Server {
         let here = ["--bind", "127.0.0.1", "--unixsocket", "redis.sock"];
         let binary = env::var_os("TOLLGATE_TEST_REDIS_SERVER");
         let child = Command::new(binary.unwrap_or_else(|| "redis-server".into()))
+            .envs(
+                self.has_own_clock
+                    .then(|| ("LD_PRELOAD", self.clock_library())),
+            )
             .args(arguments)
             .args(listen)
             .args(here)
@@ -138,6 +173,18 @@ impl Server {
             }
             thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// Builds the library that replaces the clock of the server.
+    fn clock_library(&self) -> PathBuf {
+        let library = self.directory.join("clock.so");
+        let source = root().join("tests/it/redis/clock.c");
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-o"])
+            .args([&library, &source])
+            .status();
+        assert!(built.expect("cc links Rust programs, too").success());
+        library
     }
 
     /// Kills the server, as a crash would.
@@ -210,15 +257,15 @@ impl Server {
         self.run(&["KEYS", "*"])
     }
 
-    /// Every key has a time to live, except that of overrides without an end.
+    /// Asserts that every key has a time to live, except that of overrides without an end.
     pub(crate) fn assert_that_every_key_ends(&self) {
         for key in self.keys() {
             if key.ends_with(":overrides") {
                 continue;
             }
             let left: i64 = self.run(&["PTTL", &key]);
-            // Or it has ended meanwhile.
-            assert!(left >= 0 || left == -2, "{key} has no end");
+            // -2: the key has expired meanwhile.
+            assert!(left >= 0 || left == -2, "{key} does not expire");
         }
     }
 }
@@ -245,7 +292,7 @@ pub(crate) fn tls_settings() -> [String; 12] {
     .unwrap()
 }
 
-/// Returns whether a server replies, be it with an error.
+/// Returns whether a server replies, even with an error.
 fn answers(url: &str) -> bool {
     let client = redis::Client::open(url).unwrap();
     let Ok(mut connection) = client.get_connection() else {

@@ -1,5 +1,5 @@
-//! Slow servers and networks: no request waits for longer than the
-//! deadline, no charge is made long after, and connections are opened with back-off.
+//! Slow servers and networks: requests end at their deadline, nothing is charged long after it, and
+//! connections are reopened with back-off.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,23 +13,23 @@ use super::proxy::Proxy;
 use super::{PATIENCE, RECOVERY, Server, counter, look, take, user};
 
 const DEADLINE: Duration = Duration::from_millis(50);
-/// What a busy machine may add to that.
+/// Additional time on a busy machine.
 const SLOW_MACHINE: Duration = Duration::from_millis(1_450);
-/// Calls that may be under way, and requests in each.
-const UNDER_WAY: u64 = 2 * 64;
+/// Maximum number of requests in flight: calls, times requests in each.
+const MAX_IN_FLIGHT: u64 = 2 * 64;
 
 fn many() -> Counter {
     counter("many", "1000000/day, fixed-window")
 }
 
-struct Scene {
+struct ProxiedServer {
     server: Server,
     proxy: Proxy,
     store: Arc<RedisStore>,
 }
 
-impl Scene {
-    async fn set() -> Self {
+impl ProxiedServer {
+    async fn start() -> Self {
         let server = Server::start_on_tcp();
         let proxy = Proxy::start(server.address()).await;
         let url = format!("redis://{}", proxy.address());
@@ -37,17 +37,17 @@ impl Scene {
             .deadline(DEADLINE)
             .build()
             .unwrap();
-        let scene = Self {
+        let proxied = Self {
             server,
             proxy,
             store: Arc::new(store),
         };
-        scene.is_back(PATIENCE).await;
-        scene
+        proxied.charge_until_success(PATIENCE).await;
+        proxied
     }
 
-    /// Takes until that works, which must not take longer than this.
-    async fn is_back(&self, within: Duration) {
+    /// Charges until a request succeeds, which must happen within this time.
+    async fn charge_until_success(&self, within: Duration) {
         let started = Instant::now();
         while let Err(error) = take(&self.store, &user("alice"), &many()).await {
             assert!(started.elapsed() < within, "{error}");
@@ -55,9 +55,9 @@ impl Scene {
         }
     }
 
-    /// Sends requests until `goes_on` completes. Each ends in time. Returns how many were admitted, and
-    /// how many got no reply.
-    async fn under_load(&self, goes_on: impl Future<Output = ()>) -> (u64, u64) {
+    /// Sends requests until `duration` completes, and expects that each ends in time. Returns how many were
+    /// admitted, and how many got no reply.
+    async fn under_load(&self, duration: impl Future<Output = ()>) -> (u64, u64) {
         let done = Arc::new(AtomicBool::new(false));
         let counts = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let load: Vec<_> = (0..32)
@@ -76,7 +76,7 @@ impl Scene {
                 })
             })
             .collect();
-        goes_on.await;
+        duration.await;
         done.store(true, Ordering::SeqCst);
         for task in load {
             task.await.unwrap();
@@ -87,7 +87,7 @@ impl Scene {
         )
     }
 
-    /// Returns what was charged under load, after all calls have arrived.
+    /// Returns the amount that was charged under load, after all calls have arrived.
     async fn charged(&self) -> u64 {
         let direct = self.server.store().prefix("tollgate").build().unwrap();
         look(&direct, &user("bob"), &many()).await.used()
@@ -96,79 +96,79 @@ impl Scene {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn late_replies_end_requests_at_their_deadline() {
-    let scene = Scene::set().await;
-    let before = scene.proxy.connections();
-    scene.proxy.delay(Duration::from_secs(1));
-    let (admitted, unanswered) = scene.under_load(sleep(Duration::from_secs(3))).await;
+    let proxied = ProxiedServer::start().await;
+    let before = proxied.proxy.connections();
+    proxied.proxy.delay(Duration::from_secs(1));
+    let (admitted, unanswered) = proxied.under_load(sleep(Duration::from_secs(3))).await;
     assert!(unanswered > 0);
-    let connections = scene.proxy.connections() - before;
+    let connections = proxied.proxy.connections() - before;
     assert!(
         connections <= 12,
         "{connections} connections in three seconds"
     );
-    // What was charged in vain fits into the calls that each connection had under way.
-    let unanswered_charges = scene.charged().await - admitted;
-    let bound = (connections + 1) * UNDER_WAY;
+    // Charges without a reply are bounded by the requests in flight of each connection.
+    let unanswered_charges = proxied.charged().await - admitted;
+    let bound = (connections + 1) * MAX_IN_FLIGHT;
     assert!(
         unanswered_charges <= bound,
         "{unanswered_charges} of {unanswered}, with {connections} connections"
     );
-    scene.proxy.delay(Duration::ZERO);
-    scene.is_back(RECOVERY + SLOW_MACHINE).await;
-    scene.server.assert_that_every_key_ends();
+    proxied.proxy.delay(Duration::ZERO);
+    proxied.charge_until_success(RECOVERY + SLOW_MACHINE).await;
+    proxied.server.assert_that_every_key_ends();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn trickling_replies_end_requests_at_their_deadline() {
-    let scene = Scene::set().await;
-    let before = scene.proxy.connections();
-    scene.server.run::<String>(&["CONFIG", "RESETSTAT"]);
-    scene.proxy.trickle(true);
-    let (admitted, unanswered) = scene.under_load(sleep(Duration::from_secs(3))).await;
+    let proxied = ProxiedServer::start().await;
+    let before = proxied.proxy.connections();
+    proxied.server.run::<String>(&["CONFIG", "RESETSTAT"]);
+    proxied.proxy.trickle(true);
+    let (admitted, unanswered) = proxied.under_load(sleep(Duration::from_secs(3))).await;
     assert!(unanswered > 0);
-    let connections = scene.proxy.connections() - before;
+    let connections = proxied.proxy.connections() - before;
     assert!(
         connections <= 12,
         "{connections} connections in three seconds"
     );
-    // Whole answers come through, but late, and the next call goes out for each. So only a few do,
-    // and what they charge in vain is no more than they can hold.
-    let calls = calls(&scene.server, "evalsha") + calls(&scene.server, "eval");
-    let unanswered_charges = scene.charged().await - admitted;
+    // Replies are complete, but late, and each releases the next call. So there are few calls, and charges
+    // without a reply are bounded by their size.
+    let calls = calls(&proxied.server, "evalsha") + calls(&proxied.server, "eval");
+    let unanswered_charges = proxied.charged().await - admitted;
     assert!(
         unanswered_charges <= unanswered.min(calls * 64),
         "{unanswered_charges} of {unanswered}"
     );
     assert!(calls <= 200, "{calls} calls of {unanswered} requests");
-    scene.proxy.trickle(false);
-    scene.is_back(RECOVERY + SLOW_MACHINE).await;
-    scene.server.assert_that_every_key_ends();
+    proxied.proxy.trickle(false);
+    proxied.charge_until_success(RECOVERY + SLOW_MACHINE).await;
+    proxied.server.assert_that_every_key_ends();
 }
 
-/// The connection is cut ten times in a second, for three seconds.
+/// The connection is closed ten times per second, for three seconds.
 #[tokio::test(flavor = "multi_thread")]
 async fn cut_connections_are_reopened_with_back_off() {
-    let scene = Scene::set().await;
-    let before = scene.proxy.connections();
+    let proxied = ProxiedServer::start().await;
+    let before = proxied.proxy.connections();
     let flapping = async {
         for _ in 0..30 {
             sleep(Duration::from_millis(100)).await;
-            scene.proxy.cut();
+            proxied.proxy.cut();
         }
     };
-    let (admitted, unanswered) = scene.under_load(flapping).await;
+    let (admitted, unanswered) = proxied.under_load(flapping).await;
     assert!(unanswered > 0);
-    let connections = scene.proxy.connections() - before;
+    let connections = proxied.proxy.connections() - before;
     assert!(
         connections <= 16,
         "{connections} connections in three seconds"
     );
-    let unanswered_charges = scene.charged().await - admitted;
-    let bound = (connections + 1) * UNDER_WAY;
+    let unanswered_charges = proxied.charged().await - admitted;
+    let bound = (connections + 1) * MAX_IN_FLIGHT;
     assert!(
         unanswered_charges <= bound,
         "{unanswered_charges} of {unanswered}"
     );
-    scene.is_back(RECOVERY + SLOW_MACHINE).await;
-    scene.server.assert_that_every_key_ends();
+    proxied.charge_until_success(RECOVERY + SLOW_MACHINE).await;
+    proxied.server.assert_that_every_key_ends();
 }

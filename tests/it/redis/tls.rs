@@ -16,7 +16,7 @@ fn many() -> Counter {
     counter("many", "1000000/day")
 }
 
-/// A store that trusts the authority of this name.
+/// Returns a builder of a store that trusts the authority of this name.
 fn trusting(url: &str, authority: &str) -> RedisStoreBuilder {
     let pem = fs::read(certificate(authority)).unwrap();
     RedisStore::builder(url)
@@ -42,19 +42,19 @@ async fn server_is_reached_by_name_and_by_address() {
     );
 }
 
-/// A certificate of another authority, one that the system does not trust, and one for another host.
+/// Three certificates: of another authority, of one that the system does not trust, for another host.
 #[tokio::test(flavor = "multi_thread")]
-async fn untrusted_certificate_is_named() {
+async fn untrusted_certificate_is_reported() {
     let server = Server::start_on_tls_with(&[]);
     let port = server.address().port();
     let url = format!("rediss://localhost:{port}");
-    let elsewhere = format!("rediss://ip6-localhost.localhost:{port}");
+    let other_host = format!("rediss://ip6-localhost.localhost:{port}");
     let mut stores = vec![trusting(&url, "stranger.pem").build().unwrap()];
     // A system without root certificates rejects the settings.
     stores.extend(RedisStore::builder(&url).deadline(PATIENCE).build());
-    // Where every name that ends so leads here.
+    // Only on systems that resolve all names under `localhost`.
     if std::net::ToSocketAddrs::to_socket_addrs(&("ip6-localhost.localhost", port)).is_ok() {
-        stores.push(trusting(&elsewhere, "authority.pem").build().unwrap());
+        stores.push(trusting(&other_host, "authority.pem").build().unwrap());
     }
     for store in stores {
         let error = take(&store, &user("alice"), &many()).await.unwrap_err();
@@ -65,9 +65,9 @@ async fn untrusted_certificate_is_named() {
     assert!(server.keys().is_empty());
 }
 
-/// A wrong choice between `redis://` and `rediss://` is a wrong configuration, and no outage.
+/// A wrong choice between `redis://` and `rediss://` is a configuration error, not an outage.
 #[tokio::test(flavor = "multi_thread")]
-async fn tls_mismatch_is_named_and_is_no_outage() {
+async fn tls_mismatch_is_reported_and_is_no_outage() {
     let secure = Server::start_on_tls_with(&[]);
     let plain = Server::start_on_tcp();
     let cases = [
@@ -83,7 +83,7 @@ async fn tls_mismatch_is_named_and_is_no_outage() {
             .build()
             .unwrap();
         let started = Instant::now();
-        // Longer than one interval of the probe.
+        // Longer than one probe interval.
         while started.elapsed() < Duration::from_secs(2) {
             let error = take(&store, &user("alice"), &many()).await.unwrap_err();
             assert!(error.to_string().contains("TLS"), "{url}: {error}");
@@ -108,7 +108,7 @@ async fn missing_client_certificate_is_no_outage() {
     assert!(error.to_string().contains("TLS handshake"), "{error}");
 }
 
-/// Other errors at the start of a program: a wrong password ends it, an outage does not.
+/// At the start of a program, a wrong password is an error and an outage is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn verification_distinguishes_configuration_errors_from_outages() {
     let server = Server::start_on_tls_with(&["--requirepass", "word"]);
@@ -165,8 +165,10 @@ async fn sentinels_and_their_primary_are_reached() {
 #[tokio::test]
 async fn malformed_root_certificates_are_rejected() {
     let builder = RedisStore::builder("rediss://localhost").root_certificates("nothing");
-    let refused = builder.build().unwrap_err();
-    assert_eq!(refused.field(), "redis root certificates");
+    let errors = builder.build().unwrap_err();
+    let error = errors.iter().next().unwrap();
+    assert_eq!(error.path(), Some("root_certificates"));
+    assert_eq!(error.field(), "redis root certificates");
     // They are not read without TLS.
     let builder = RedisStore::builder("redis://localhost").root_certificates("nothing");
     assert!(builder.build().is_ok());

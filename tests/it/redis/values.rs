@@ -13,8 +13,8 @@ fn set(server: &Server, key: &str, value: &[u8]) {
     set.query::<()>(&mut server.connect()).unwrap();
 }
 
-/// Calls every operation on a counter whose state was replaced. Every reply is well formed and in time.
-async fn use_anyhow(store: &RedisStore, counter: &Counter, what: &str) {
+/// Calls every operation on a counter with a replaced state, and expects a well-formed reply in time.
+async fn call_every_operation(store: &RedisStore, counter: &Counter, what: &str) {
     let alice = user("alice");
     let checks = [Check::new(&alice, counter)];
     let batch = Batch::new(&checks).unwrap();
@@ -29,7 +29,7 @@ async fn use_anyhow(store: &RedisStore, counter: &Counter, what: &str) {
     }
 }
 
-/// A malformed value counts as absent. It neither stops a counter for ever nor the server for a second.
+/// A malformed value counts as absent. It neither blocks a counter for ever nor the server for a second.
 #[tokio::test]
 async fn malformed_values_count_as_absent() {
     let server = Server::start();
@@ -40,21 +40,21 @@ async fn malformed_values_count_as_absent() {
         let check = Check::new(&alice, &five);
         take_at(&store, &check, NEW_YEAR).await.unwrap();
         let key = subject_keys(&server).remove(0);
-        let whole: Vec<u8> = server.run(&["GET", &key]);
+        let valid: Vec<u8> = server.run(&["GET", &key]);
         for byte in [0_u8, 1, 0x20, 0x7f, 0xff] {
             for length in 0..130 {
                 set(&server, &key, &vec![byte; length]);
-                use_anyhow(&store, &five, &format!("{quota}, {length} × {byte}")).await;
+                call_every_operation(&store, &five, &format!("{quota}, {length} × {byte}")).await;
             }
             // A record of this counter with another state.
-            let mut record = whole.clone();
+            let mut record = valid.clone();
             record[6..].fill(byte);
             set(&server, &key, &record);
-            use_anyhow(&store, &five, &format!("{quota}, state of {byte}")).await;
+            call_every_operation(&store, &five, &format!("{quota}, state of {byte}")).await;
             store.reset_subject(&alice).await.unwrap();
         }
-        // A record with a part missing, or with something after it.
-        for value in [&whole[..whole.len() - 1], &[&whole[..], b"x"].concat()] {
+        // A record with a missing part, or with bytes after it.
+        for value in [&valid[..valid.len() - 1], &[&valid[..], b"x"].concat()] {
             set(&server, &key, value);
             let usage = take_at(&store, &check, NEW_YEAR).await.unwrap();
             assert_eq!(usage.used(), 1, "{quota}");
@@ -63,7 +63,7 @@ async fn malformed_values_count_as_absent() {
     }
 }
 
-/// The hash of a log may be lost, replaced or malformed while the record of its subject is not.
+/// The hash of a log may be lost, replaced or malformed while the record of its subject is intact.
 #[tokio::test]
 async fn malformed_logs_count_as_absent() {
     let server = Server::start();
@@ -80,7 +80,7 @@ async fn malformed_logs_count_as_absent() {
                 let mut change = redis::cmd("HSET");
                 change.arg(&key).arg(field).arg(vec![byte; length]);
                 change.query::<i64>(&mut server.connect()).unwrap();
-                use_anyhow(&store, &log, &format!("{field:?}, {length} × {byte}")).await;
+                call_every_operation(&store, &log, &format!("{field:?}, {length} × {byte}")).await;
             }
         }
     }
@@ -92,14 +92,14 @@ async fn malformed_logs_count_as_absent() {
         assert_eq!(server.run::<String>(&["TYPE", &key]), "hash");
         server.assert_that_every_key_ends();
     }
-    // And the other way round: a hash without a record is of a counter that was lost.
+    // The reverse: a hash without a record belongs to a counter that was lost.
     server.run::<i64>(&["DEL", &subject_keys(&server)[0]]);
     let usage = take_at(&store, &check, later(131)).await.unwrap();
     assert_eq!(usage.used(), 1);
     server.assert_that_every_key_ends();
 }
 
-/// Kinds of later versions: their records stay as they are.
+/// Records of kinds that later versions write are kept unchanged.
 #[tokio::test]
 async fn records_of_unknown_kinds_are_preserved() {
     let server = Server::start();
@@ -136,7 +136,7 @@ async fn records_of_unknown_kinds_are_preserved() {
     assert!(left > 7_100_000, "{left}");
 }
 
-/// In one second a counter is written in place, which keeps the time to live.
+/// Within one second a counter is written in place, which keeps the time to live.
 #[tokio::test]
 async fn time_to_live_is_written_once_a_second() {
     let server = Server::start();
@@ -157,7 +157,7 @@ async fn time_to_live_is_written_once_a_second() {
                 .unwrap();
             assert!(usage.is_allowed());
         }
-        // The end of a token bucket moves with each charge, here by twelve minutes.
+        // The expiry of a token bucket moves with each charge, here by twelve minutes.
         let sets = if quota == FIVE[4] { 5 } else { 2 };
         assert_eq!(
             (calls("set"), calls("setrange")),
@@ -169,7 +169,7 @@ async fn time_to_live_is_written_once_a_second() {
     }
 }
 
-/// The two names were searched for: their ids are equal in the five bytes that are stored.
+/// The ids of the two names are equal in the five bytes that are stored.
 #[test]
 fn policy_with_two_counters_of_one_stored_id_is_rejected() {
     let policy = |names: [&str; 2]| {

@@ -3,7 +3,7 @@
 use super::{Directory, eventually, limit_of, limited, policy};
 use crate::support::log::Log;
 
-/// A broken variant of the file, and what has to be said of it.
+/// A broken variant of the file, and a part of its message.
 const BROKEN: [(&str, &str); 20] = [
     ("", "the file has no limits"),
     ("[global", "limits.toml:1"),

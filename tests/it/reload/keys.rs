@@ -1,5 +1,10 @@
 //! Keys that change while the policy does not.
 
+use std::fs;
+use std::io::Write as _;
+use std::thread;
+use std::time::Duration;
+
 use jsonwebtoken::{EncodingKey, Header, encode};
 use serde_json::json;
 use tollgate::config::Source;
@@ -71,4 +76,25 @@ fn a_key_that_never_ends_is_none() {
         message.contains("`/dev/zero`: more than 8 MiB"),
         "{message}"
     );
+}
+
+/// Before, the rename of a key file completed the policy file, which was written in place.
+#[tokio::test]
+async fn a_renamed_key_loads_no_half_written_policy() {
+    let directory = Directory::new();
+    directory.write("secret", "a secret that is long enough for HS256");
+    let jwt = "[identity.jwt]\nalgorithms = [\"HS256\"]\nsecret_file = \"secret\"\n";
+    let file = directory.write("limits.toml", &format!("{}{jwt}", policy(10)));
+    let (limits, _) = limited(&file);
+    limits.watch().unwrap();
+    directory.write("limits.toml", &format!("{}{jwt}", policy(20)));
+    let new = directory.write("secret.new", "another secret, also long enough for HS256");
+    fs::rename(new, directory.path("secret")).unwrap();
+    thread::sleep(Duration::from_millis(400));
+    let login = "[[endpoints]]\nroute = \"POST /login\"\nlimit = \"5/hour\"\n";
+    let mut open = fs::File::options().append(true).open(&file).unwrap();
+    open.write_all(login.as_bytes()).unwrap();
+    assert_eq!(limits.policy_status().version(), 1, "loaded in between");
+    eventually("read", || limits.policy_status().version() == 2);
+    assert_eq!(limits.policy_status().failures(), 0);
 }

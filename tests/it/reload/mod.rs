@@ -1,5 +1,6 @@
 //! A policy file that changes while the layer runs.
 
+mod alerts;
 mod broken;
 mod keys;
 mod swaps;

@@ -228,7 +228,7 @@ async fn a_renamed_file_is_loaded_at_once() {
 
 /// What is in the place of the file may change from one thing that cannot be read to another.
 #[tokio::test]
-async fn the_problem_describes_what_is_in_the_place_of_the_file() {
+async fn problem_describes_a_directory_or_device_in_place_of_the_file() {
     let directory = Directory::new();
     let file = directory.write("limits.toml", &policy(10));
     let (limits, _) = limited(&file);

@@ -135,7 +135,7 @@ fn a_whole_denial_carries_every_header_once() {
     assert!(!next.headers().contains_key("x-more"));
 }
 
-/// All ways of telling the wait are of the same wait.
+/// All fields with the wait have the same wait.
 fn agree(response: &Response<bytes::Bytes>, at: Timestamp, reset: Timestamp) {
     let number =
         |name: &str| -> u64 { response.headers()[name].to_str().unwrap().parse().unwrap() };

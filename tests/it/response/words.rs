@@ -1,4 +1,4 @@
-//! Lengths of time as people say them.
+//! Lengths of time in words.
 
 use proptest::prelude::*;
 use tollgate::response::Template;

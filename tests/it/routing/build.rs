@@ -186,8 +186,8 @@ fn handler(id: usize) -> Service {
     boxed(service_fn(move |_| std::future::ready(Ok(ran(id)))))
 }
 
-/// A layer around the rate limit layer. It adds headers that say that the request passed through
-/// the layer, and which pattern the layer saw in `MatchedPath`.
+/// A layer around the rate limit layer. It adds headers that contain the layers that
+/// the request passed, and the pattern in `MatchedPath`.
 #[derive(Clone, Copy)]
 struct Marker;
 

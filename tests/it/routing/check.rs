@@ -77,7 +77,7 @@ pub(super) async fn check(
     Ok((outcome, !plain))
 }
 
-/// What the headers of a response say.
+/// The headers of a response, parsed.
 struct Answer<'a> {
     ran: Option<usize>,
     limited: usize,

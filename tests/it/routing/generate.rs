@@ -56,7 +56,7 @@ pub(super) struct Generator<'r> {
     boundaries: usize,
     pub(super) parameters: usize,
     /// Whether all routes end in a slash, because `NormalizePath` appends one: others would be
-    /// unreachable, and a rule for them would say nothing.
+    /// unreachable, and a rule for them would test nothing.
     pub(super) appends: bool,
 }
 
@@ -83,7 +83,7 @@ struct Allowed {
     /// Whether this router is nested, directly or merged, in another one of its scope.
     is_nested: bool,
     /// Not below a nested prefix such as `/u_{name}` or `/{{x}}`: axum does not remove it from the
-    /// path, so that a mounted router sees another path than its patterns say. Not in a router behind
+    /// path, so that a mounted router gets a path that its patterns do not match. Not in a router behind
     /// `route_service` either: axum fails an assertion of its own there.
     mounts: bool,
     /// Whether `/` is a route here. It is unreachable where only `/{*rest}` leads.

@@ -204,7 +204,7 @@ async fn http_2_answers_before_the_body_is_read() {
 
 /// Control: the body of an admitted request is read to its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_allowed_is_read_to_the_end() {
+async fn allowed_bodies_are_read_to_the_end() {
     let (server, read) = start(Place::Routes).await;
     let (answer, sent) = upload(server, "/open").await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");

@@ -11,6 +11,7 @@ use tollgate::{
 
 use super::held::Held;
 use super::{counter, user};
+use crate::support::error_paths;
 use crate::support::scripted_store::{Script, ScriptedStore};
 use crate::support::store_ext::StoreExt as _;
 
@@ -41,7 +42,7 @@ impl Bench {
             .decide_one(&Check::new(&alice, &many), self.clock.now())
     }
 
-    /// Returns what is used, or the message of the error.
+    /// Returns the usage, or the error message.
     fn take(&self) -> Result<u64, String> {
         match self.decide().wait() {
             Ok((usage, _)) => Ok(usage.used()),
@@ -72,7 +73,7 @@ fn store_without_a_reply_fails_at_the_deadline() {
     assert!(poll(&mut answer).is_pending());
     bench.clock.advance(Duration::from_micros(1));
     let Poll::Ready(Err(late)) = poll(&mut answer) else {
-        panic!("the deadline is over");
+        panic!("the call has not failed at its deadline");
     };
     assert_eq!(late.to_string(), "the store has not answered within 50ms");
     assert_eq!(late.kind(), StoreErrorKind::Unavailable);
@@ -89,7 +90,7 @@ fn open_breaker_does_not_call_the_store() {
         assert_eq!(
             bench.take(),
             Err("it is down".to_owned()),
-            "the error of the store"
+            "not the error of the store"
         );
     }
     assert_eq!(bench.inner.calls(), 4);
@@ -97,7 +98,7 @@ fn open_breaker_does_not_call_the_store() {
         since, why, kind, ..
     } = bench.store.health()
     else {
-        panic!("it is open");
+        panic!("the breaker is not open");
     };
     assert_eq!((since, &*why), (bench.clock.now(), "it is down"));
     assert_eq!(kind, StoreErrorKind::Unavailable);
@@ -123,7 +124,7 @@ fn one_probe_runs_at_a_time() {
     bench.open();
     bench.inner.follow(Script::NeverReply);
     let before = bench.inner.calls();
-    // Never sooner than half the interval, never later than all of it.
+    // The next probe starts after half of the interval at the earliest, and after all of it at the latest.
     bench.clock.advance(Duration::from_micros(249_999));
     assert!(bench.take().is_err());
     assert_eq!(bench.inner.calls(), before);
@@ -152,7 +153,7 @@ fn one_probe_runs_at_a_time() {
     }
 }
 
-/// The caller of the probe has disconnected. Another request becomes the probe.
+/// If the caller of the probe disconnects, another request becomes the probe.
 #[test]
 fn dropped_probe_does_not_keep_the_breaker_open() {
     let bench = bench();
@@ -183,8 +184,8 @@ fn probe_that_is_never_polled_does_not_keep_the_breaker_open() {
     assert!(bench.store.health().is_healthy());
 }
 
-/// Callers that wait for less than the deadline kept a hanging store in use: 0 of 361 requests were
-/// served in 6 s, and the store was reported as healthy.
+/// Bug: callers that waited for less than the deadline kept calling a hanging store. In 6 s, 0 of 361
+/// requests were served, and the store was reported as healthy.
 #[test]
 fn abandoned_calls_open_the_breaker_of_a_hanging_store() {
     let bench = bench();
@@ -201,8 +202,8 @@ fn abandoned_calls_open_the_breaker_of_a_hanging_store() {
         let error = bench.decide().wait().unwrap_err().to_string();
         assert_eq!(error, "the store has not answered within 25ms");
     }
-    assert_eq!(bench.inner.calls(), calls, "the breaker is open");
-    // A probe that is abandoned keeps it open, one that is answered closes it.
+    assert_eq!(bench.inner.calls(), calls, "the breaker is not open");
+    // An abandoned probe keeps the breaker open. A probe with a reply closes it.
     bench.clock.advance(PROBE);
     let mut probe = bench.decide();
     assert!(poll(&mut probe).is_pending());
@@ -229,7 +230,7 @@ fn calls_abandoned_before_half_of_the_deadline_are_no_failures() {
     assert!(bench.store.health().is_healthy());
 }
 
-/// The store works, and one call is slow. An abandoned call is no evidence of an outage.
+/// The store works, and one call is slow. An abandoned call does not prove an outage.
 #[test]
 fn abandoned_calls_are_no_failures_if_the_store_answers_others() {
     let (clock, inner) = (ManualClock::new(), Held::new());
@@ -239,9 +240,9 @@ fn abandoned_calls_are_no_failures_if_the_store_answers_others() {
     let decide = || store.decide_one(&Check::new(&alice, &many), clock.now());
     for _ in 0..10 {
         let mut slow = decide();
-        inner.answers(false);
+        inner.set_replying(false);
         assert!(poll(&mut slow).is_pending());
-        inner.answers(true);
+        inner.set_replying(true);
         assert!(decide().wait().is_ok());
         clock.advance(DEADLINE / 2);
         drop(slow);
@@ -258,14 +259,14 @@ fn breaker_recovers_within_two_seconds() {
         bench.clock.advance(Duration::from_mins(1));
         assert!(
             bench.take().is_err(),
-            "this one has found out that it is down"
+            "the probe succeeded during the outage"
         );
         bench.inner.follow(Script::Reply);
-        let back = bench.clock.now();
+        let recovered_at = bench.clock.now();
         while bench.take().is_err() {
             bench.clock.advance(Duration::from_millis(1));
         }
-        assert!(bench.clock.now().duration_since(back) <= PROBE);
+        assert!(bench.clock.now().duration_since(recovered_at) <= PROBE);
     }
 }
 
@@ -280,7 +281,7 @@ fn permanent_error_keeps_its_kind() {
     }
     assert_eq!(bench.inner.calls(), 3);
     let StoreHealth::Degraded { kind, .. } = bench.store.health() else {
-        panic!("it is open");
+        panic!("the breaker is not open");
     };
     assert_eq!(kind, StoreErrorKind::Permanent);
 }
@@ -296,7 +297,7 @@ fn admin_calls_always_reach_the_store() {
     assert!(!bench.store.health().is_healthy());
 }
 
-/// Decorators report the health of the inner store, also while they serve cached denials.
+/// Decorators report the health of the inner store, even while they serve cached denials.
 #[test]
 fn decorators_report_the_health_of_the_inner_store() {
     let bench = bench();
@@ -327,12 +328,24 @@ fn decorators_report_the_health_of_the_inner_store() {
 fn invalid_settings_are_rejected() {
     let new = || CircuitBreaker::builder(ScriptedStore::default());
     let wrong = [
-        (new().deadline(Duration::ZERO), "store deadline"),
-        (new().deadline(Duration::from_secs(61)), "store deadline"),
-        (new().failure_threshold(0), "breaker"),
-        (new().probe_interval(Duration::ZERO), "probe interval"),
+        (new().deadline(Duration::ZERO), "deadline"),
+        (new().deadline(Duration::from_secs(61)), "deadline"),
+        (new().failure_threshold(0), "failure_threshold"),
+        (new().probe_interval(Duration::ZERO), "probe_interval"),
     ];
-    for (builder, field) in wrong {
-        assert_eq!(builder.build().unwrap_err().field(), field);
+    for (builder, path) in wrong {
+        assert_eq!(error_paths(&builder.build().unwrap_err()), [path]);
     }
+}
+
+#[test]
+fn all_wrong_settings_are_reported_together() {
+    let builder = CircuitBreaker::builder(ScriptedStore::default())
+        .deadline(Duration::ZERO)
+        .failure_threshold(0)
+        .probe_interval(Duration::ZERO);
+    assert_eq!(
+        error_paths(&builder.build().unwrap_err()),
+        ["deadline", "probe_interval", "failure_threshold"]
+    );
 }

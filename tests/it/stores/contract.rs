@@ -23,8 +23,8 @@ async fn deny_cache_around_circuit_breaker_keeps_the_contract() {
     contract::verify(async || Arc::new(stack()) as Arc<dyn Store>).await;
 }
 
-/// In blocks of one. Larger blocks keep all bounds, but unspent credits count as used in a peek, so
-/// that traces differ.
+/// In blocks of one. Larger blocks keep all bounds, but a peek counts unspent credits as used, so traces
+/// differ.
 #[tokio::test]
 async fn leases_of_one_keep_the_contract() {
     let leased = || {

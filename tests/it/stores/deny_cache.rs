@@ -7,12 +7,13 @@ use tollgate::{Batch, Check, Outcome, Override, Store as _, Subject, Usage};
 
 use super::held::Held;
 use super::{START, at, counter, take, user};
+use crate::support::error_paths;
 use crate::support::scripted_store::ScriptedStore;
 use crate::support::store_ext::StoreExt as _;
 
 const SECOND: u64 = 1_000_000;
 
-type Free<'a> = &'a dyn Fn(&DenyCache);
+type Invalidation<'a> = &'a dyn Fn(&DenyCache);
 
 /// Cached denials have the usages that the store would return.
 #[test]
@@ -35,7 +36,7 @@ fn repeated_denials_cause_no_store_calls() {
     assert_eq!((inner.decisions(), store.hits()), (4, 1_000));
 }
 
-/// Another process may have refunded.
+/// The denial expires because another process may have refunded.
 #[test]
 fn a_denial_expires_after_a_second() {
     let inner = ScriptedStore::default();
@@ -44,7 +45,7 @@ fn a_denial_expires_after_a_second() {
     let check = Check::new(&alice, &hour);
     take(&store, check, START);
     take(&store, check, START);
-    // Like another process, whose refunds do not change this cache.
+    // Refunds of another process do not change this cache.
     let refund = inner.refund(&Batch::new(&[check]).unwrap(), at(START), at(START));
     refund.wait().unwrap();
     assert!(!take(&store, check, START + SECOND - 1).is_allowed());
@@ -54,7 +55,7 @@ fn a_denial_expires_after_a_second() {
 }
 
 #[test]
-fn a_denial_ends_the_moment_there_is_room() {
+fn a_denial_expires_when_the_request_is_allowed_again() {
     for quota in [
         "1/100ms, fixed-window",
         "1/100ms, sliding-window",
@@ -67,11 +68,11 @@ fn a_denial_ends_the_moment_there_is_room() {
         let (alice, counter) = (user("alice"), counter("rule", quota));
         let check = Check::new(&alice, &counter);
         take(&store, check, START);
-        let free = take(&store, check, START + 7).reset_at().as_micros();
+        let reset = take(&store, check, START + 7).reset_at().as_micros();
         let before = inner.decisions();
-        assert!(!take(&store, check, free - 1).is_allowed(), "{quota}");
+        assert!(!take(&store, check, reset - 1).is_allowed(), "{quota}");
         assert_eq!(inner.decisions(), before, "{quota}");
-        assert!(take(&store, check, free).is_allowed(), "{quota}");
+        assert!(take(&store, check, reset).is_allowed(), "{quota}");
     }
 }
 
@@ -81,7 +82,7 @@ fn refunds_and_resets_invalidate_denials() {
     let check = Check::new(&alice, &hour);
     let checks = [check];
     let batch = Batch::new(&checks).unwrap();
-    let freeing: [(&str, Free<'_>); 4] = [
+    let invalidations: [(&str, Invalidation<'_>); 4] = [
         ("refund", &|store| {
             store.refund(&batch, at(START), at(START)).wait().unwrap();
         }),
@@ -91,15 +92,15 @@ fn refunds_and_resets_invalidate_denials() {
         }),
         ("clear", &|store| store.clear().wait().unwrap()),
     ];
-    for (how, free) in freeing {
+    for (name, invalidate) in invalidations {
         let store = DenyCache::new(ScriptedStore::default());
         assert!(take(&store, check, START).is_allowed());
         for _ in 0..3 {
             assert!(!take(&store, check, START).is_allowed());
         }
         assert_eq!(store.hits(), 2);
-        free(&store);
-        assert!(take(&store, check, START).is_allowed(), "{how}");
+        invalidate(&store);
+        assert!(take(&store, check, START).is_allowed(), "{name}");
     }
 }
 
@@ -111,10 +112,10 @@ fn a_denial_that_was_decided_before_a_reset_is_not_cached() {
     let (alice, hour) = (user("alice"), counter("rule", "1/hour"));
     let check = Check::new(&alice, &hour);
     assert!(take(&store, check, START).is_allowed());
-    inner.answers(false);
+    inner.set_replying(false);
     let denied = store.decide_one(&check, at(START));
     store.clear().wait().unwrap();
-    inner.answers(true);
+    inner.set_replying(true);
     assert!(!denied.wait().unwrap().0.is_allowed());
     assert!(take(&store, check, START).is_allowed());
     assert_eq!(store.hits(), 0);
@@ -132,14 +133,14 @@ fn other_requests_reach_the_store() {
         assert!(!take(&store, check.with_cost(2), START).is_allowed());
     }
     assert_eq!(inner.decisions(), 2);
-    // A smaller cost is allowed, and makes the wait of the others longer.
+    // A smaller cost is allowed, and lengthens the wait of larger costs.
     assert!(take(&store, check, START).is_allowed());
     let denied = take(&store, check.with_cost(2), START);
     assert_eq!((denied.used(), inner.decisions()), (5, 4));
-    // Another tier, an override or a reload: another amount.
+    // Another amount, as for another tier, after an override or a reload.
     let larger = hour.quota().with_amount(50).unwrap();
     assert!(take(&store, check.with_cost(2).with_quota(&larger), START).is_allowed());
-    // A cost that never fits.
+    // A cost larger than the limit.
     let never = take(&store, check.with_cost(6), START);
     assert_eq!(never.outcome(), Outcome::ExceedsCapacity);
     // Another subject, another rule.
@@ -197,7 +198,7 @@ fn a_denial_is_cached_for_the_whole_batch() {
         assert_eq!((used, denied.is_allowed()), (vec![own, 1], false));
         assert_eq!(inner.decisions(), decisions);
     }
-    // A charge to a check with room invalidates nothing; a reset of the denied one does.
+    // A charge to a check that is not exhausted invalidates nothing. A reset of the denied check does.
     take(&store, Check::new(&alice, &mine), START + 6);
     let _ = store.decide(&of_alice, at(START + 7)).wait().unwrap();
     assert_eq!(inner.decisions(), 4);
@@ -256,12 +257,8 @@ fn no_more_denials_than_the_capacity_are_cached() {
 #[test]
 fn invalid_settings_are_rejected() {
     let new = || DenyCache::builder(ScriptedStore::default());
-    assert_eq!(
-        new().capacity(0).build().unwrap_err().field(),
-        "deny cache capacity"
-    );
     for wrong in [Duration::ZERO, Duration::from_secs(61)] {
-        let refused = new().max_ttl(wrong).build().unwrap_err();
-        assert_eq!(refused.field(), "deny cache time");
+        let errors = new().capacity(0).max_ttl(wrong).build().unwrap_err();
+        assert_eq!(error_paths(&errors), ["capacity", "max_ttl"]);
     }
 }

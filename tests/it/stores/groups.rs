@@ -20,7 +20,7 @@ fn used(store: &dyn Store, check: Check<'_>) -> u64 {
 }
 
 #[test]
-fn a_cached_denial_answers_the_whole_batch() {
+fn a_cached_denial_applies_to_the_whole_batch() {
     let store = DenyCache::new(MemoryStore::new());
     let alice = user("alice");
     let [live, dry_run] = ["live", "dry-run"].map(|rule| counter(rule, "2/hour"));
@@ -59,7 +59,7 @@ fn an_allowed_request_with_a_denied_dry_run_is_not_cached() {
 }
 
 #[test]
-fn requests_that_differ_in_their_groups_are_cached_apart() {
+fn requests_with_different_groups_are_cached_separately() {
     let store = DenyCache::new(MemoryStore::new());
     let alice = user("alice");
     let [one, other] = ["one", "other"].map(|rule| counter(rule, "1/hour"));

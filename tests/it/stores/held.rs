@@ -1,4 +1,4 @@
-//! Store whose replies are held back.
+//! A store that holds back its replies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use tollgate::{Batch, Check, Counter, Store, StoreAdmin, StoreFuture, Subject, T
 use super::{START, at};
 use crate::support::scripted_store::ScriptedStore;
 
-/// Decides when it is called and replies when the test allows it. A refund takes effect when its
-/// future is polled.
+/// Decides at once, and replies when the test allows it. A refund takes effect when its future is
+/// polled.
 #[derive(Clone)]
 pub(crate) struct Held {
     counted: ScriptedStore,
-    answers: watch::Sender<bool>,
+    replies: watch::Sender<bool>,
     refunds: Arc<AtomicU64>,
 }
 
@@ -23,13 +23,14 @@ impl Held {
     pub(crate) fn new() -> Self {
         Self {
             counted: ScriptedStore::default(),
-            answers: watch::Sender::new(true),
+            replies: watch::Sender::new(true),
             refunds: Arc::default(),
         }
     }
 
-    pub(crate) fn answers(&self, now: bool) {
-        self.answers.send_replace(now);
+    /// Lets the store reply, or holds its replies back.
+    pub(crate) fn set_replying(&self, now: bool) {
+        self.replies.send_replace(now);
     }
 
     /// Returns what was charged and not refunded.
@@ -54,9 +55,9 @@ impl fmt::Debug for Held {
 impl Store for Held {
     fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
         let usages = self.counted.decide(batch, now).wait();
-        let mut answers = self.answers.subscribe();
+        let mut replies = self.replies.subscribe();
         StoreFuture::pending(async move {
-            let _ = answers.wait_for(|answers| *answers).await;
+            let _ = replies.wait_for(|replies| *replies).await;
             usages
         })
     }

@@ -7,6 +7,7 @@ use tollgate::store::Leased;
 use tollgate::{Algorithm, Batch, Check, Counter, MemoryStore, Store, StoreFuture, Subject};
 
 use super::{START, at, counter, take, user};
+use crate::support::error_paths;
 use crate::support::scripted_store::{Script, ScriptedStore};
 use crate::support::store_ext::StoreExt as _;
 
@@ -28,7 +29,7 @@ fn used(store: &dyn Store, subject: &Subject<'_>, counter: &Counter, now: u64) -
 }
 
 #[test]
-fn a_hot_request_costs_a_call_per_block() {
+fn a_frequent_request_needs_one_call_per_block() {
     for quota in [
         "1000000/hour, fixed-window",
         "1000000/hour",
@@ -50,7 +51,7 @@ fn a_hot_request_costs_a_call_per_block() {
     }
 }
 
-/// Two subjects and two windows in one request, charged in multiples.
+/// One request with two subjects and two windows, charged in multiples.
 #[test]
 fn a_batch_is_leased_as_a_whole() {
     let inner = ScriptedStore::default();
@@ -74,7 +75,7 @@ fn a_batch_is_leased_as_a_whole() {
     assert!(inner.decisions() <= 36, "{}", inner.decisions());
 }
 
-/// They store the instant of each charge.
+/// These algorithms store the instant of each charge.
 #[test]
 fn token_buckets_and_logs_are_not_leased() {
     let (alice, plain) = (user("alice"), counter("plain", "1000/hour"));
@@ -107,7 +108,7 @@ fn a_lease_ends_with_its_window() {
         let store = leased(&inner, 64);
         let (alice, counter) = (user("alice"), counter("rule", quota));
         let check = Check::new(&alice, &counter);
-        // Until a request charges the next block.
+        // Takes until a request charges the next block.
         let (mut taken, mut before) = (0, 0);
         while taken < 40 || inner.decisions() == before {
             before = inner.decisions();
@@ -119,7 +120,7 @@ fn a_lease_ends_with_its_window() {
         assert_eq!(inner.decisions(), before, "leased: {quota}");
         take(&store, check, end);
         assert_eq!(inner.decisions(), before + 1, "expired: {quota}");
-        // Unspent credits were refunded, also those of the window before.
+        // Unspent credits were refunded, including those of the previous window.
         store.close().wait().unwrap();
         let expected = match counter.quota().algorithm() {
             Algorithm::FixedWindow => 1,
@@ -151,7 +152,10 @@ fn unspent_credits_are_refunded() {
         for _ in 0..20 {
             take(&store, Check::new(&alice, &hour), START);
         }
-        assert!(used(&inner, &alice, &hour, START) > 20, "some are leased");
+        assert!(
+            used(&inner, &alice, &hour, START) > 20,
+            "no credits are leased"
+        );
         end(store);
         assert_eq!(used(&inner, &alice, &hour, START + HOLD), 20, "{how}");
     }
@@ -172,7 +176,7 @@ fn a_closed_store_leases_nothing() {
 
 /// Credits from before a reset are not spent on top of the new limit.
 #[test]
-fn a_reset_makes_leases_void() {
+fn a_reset_invalidates_leases() {
     let (alice, hour) = (user("alice"), counter("rule", "100/hour, fixed-window"));
     let check = Check::new(&alice, &hour);
     let checks = [check];
@@ -205,9 +209,9 @@ fn a_lower_limit_applies_at_once() {
     assert!(!take(&store, check.with_quota(&lower), START).is_allowed());
 }
 
-/// Four processes share a limit: never more, and at most two blocks less for each until they expire.
+/// Four processes share a limit. They never admit more, and at first at most two blocks less each.
 #[test]
-fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
+fn a_fleet_admits_the_limit_after_leases_expire() {
     const LIMIT: u64 = 1_000;
     const BLOCK: u64 = 32;
     for quota in [
@@ -221,7 +225,7 @@ fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
         let check = Check::new(&alice, &counter);
         let mut admitted = 0;
         for round in 0..2_000_u64 {
-            // Some processes send more often.
+            // Some processes send requests more often.
             for (index, store) in fleet.iter().enumerate() {
                 if round % (index as u64 + 1) == 0 {
                     admitted += u64::from(take(store, check, START).is_allowed());
@@ -242,8 +246,8 @@ fn a_fleet_gets_the_limit_and_at_first_a_little_less() {
     }
 }
 
-/// 64 tasks send the same request and share its blocks. Every seventh is cancelled while it waits,
-/// which leaves no other waiting.
+/// 64 tasks send the same request and share its blocks. Every seventh task is cancelled while it waits.
+/// No other task is left waiting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_requests_share_blocks() {
     let inner = ScriptedStore::new(Script::ReplyAfter(1));
@@ -279,7 +283,7 @@ async fn concurrent_requests_share_blocks() {
         admitted += task.await.unwrap();
     }
     assert!(admitted <= 10_000, "{admitted}");
-    // Blocks of a hundred; the end of the limit is counted one by one.
+    // Blocks have 100 credits. Near the limit, requests are counted one by one.
     let calls = inner.decisions();
     assert!(calls < 64 * 200 / 2, "{calls} calls for {admitted}");
     store.close().await.unwrap();
@@ -301,7 +305,7 @@ fn errors_of_the_store_are_returned_until_it_recovers() {
     }
     inner.follow(Script::Unavailable);
     let failed = (0..20).filter(|_| store.decide_one(&check, at(START)).wait().is_err());
-    assert!(failed.count() >= 12, "at most two blocks were leased");
+    assert!(failed.count() >= 12, "more than two blocks were leased");
     inner.follow(Script::Reply);
     assert!(take(&store, check, START).is_allowed());
 }
@@ -309,12 +313,9 @@ fn errors_of_the_store_are_returned_until_it_recovers() {
 #[test]
 fn invalid_settings_are_rejected() {
     let new = || Leased::builder(MemoryStore::new());
-    for (builder, field) in [
-        (new().block_size(0), "lease block"),
-        (new().block_size(1_000_001), "lease block"),
-        (new().max_ttl(Duration::ZERO), "lease time"),
-        (new().capacity(0), "lease capacity"),
-    ] {
-        assert_eq!(builder.build().unwrap_err().field(), field);
+    for block_size in [0, 1_000_001] {
+        let builder = new().block_size(block_size).capacity(0);
+        let errors = builder.max_ttl(Duration::ZERO).build().unwrap_err();
+        assert_eq!(error_paths(&errors), ["block_size", "max_ttl", "capacity"]);
     }
 }

@@ -57,13 +57,13 @@ impl Request {
 }
 
 /// Returns a store with two unspent blocks, and the number of requests it has served.
-fn hot(inner: &Held) -> (Leased, u64) {
+fn with_two_blocks(inner: &Held) -> (Leased, u64) {
     let store = leased(inner);
     let mut spent = 0;
     while inner.used(&user("alice"), &hour()) < spent + 2 * BLOCK {
         assert!(decide(&store).wait().unwrap().0.is_allowed());
         spent += 1;
-        assert!(spent < 100, "it is never hot");
+        assert!(spent < 100, "no second block was requested");
     }
     (store, spent)
 }
@@ -72,11 +72,11 @@ fn hot(inner: &Held) -> (Leased, u64) {
 #[test]
 fn no_request_waits_for_a_block_that_was_requested_in_time() {
     let inner = Held::new();
-    let (store, mut spent) = hot(&inner);
+    let (store, mut spent) = with_two_blocks(&inner);
     for _ in 0..20 {
         // The store replies at the last credit of a block.
         for number in 1..=BLOCK {
-            inner.answers(number == BLOCK);
+            inner.set_replying(number == BLOCK);
             let mut request = Request::of(&store);
             // The request that requests the next block yields once.
             let first = request.poll();
@@ -104,9 +104,9 @@ fn no_more_than_two_blocks_are_held() {
     assert!((BLOCK..=2 * BLOCK).contains(&most), "{most}");
 }
 
-/// A block that takes most of its time to live to be spent is not hot.
+/// A block that is spent slowly is not renewed in advance.
 #[test]
-fn a_slow_request_holds_one_block() {
+fn a_rare_request_holds_one_block() {
     let inner = ScriptedStore::default();
     let store = leased(&inner);
     let (alice, hour) = (user("alice"), hour());
@@ -117,7 +117,7 @@ fn a_slow_request_holds_one_block() {
         assert_eq!(usage.used(), number);
         let calls = inner.decisions();
         if number > 20 && calls > before {
-            // The block is requested when no credit is left.
+            // The next block is requested when no credit is left.
             let checks = [Check::new(&alice, &hour)];
             let batch = tollgate::Batch::new(&checks).unwrap();
             let used = inner.peek(&batch, at(now)).wait().unwrap().usages()[0].used();
@@ -127,13 +127,13 @@ fn a_slow_request_holds_one_block() {
     }
 }
 
-/// 24 requests wait for a block of 8. When it arrives, 8 are woken, and the last one in case that none
-/// of the others is polled.
+/// 24 requests wait for a block of 8. When it arrives, 8 are woken. The last one is woken as well, in
+/// case none of the others is polled.
 #[test]
 fn waiters_are_served_in_order_and_only_the_served_ones_are_woken() {
     let inner = Held::new();
-    let (store, spent) = hot(&inner);
-    inner.answers(false);
+    let (store, spent) = with_two_blocks(&inner);
+    inner.set_replying(false);
     for _ in 0..2 * BLOCK {
         let mut request = Request::of(&store);
         while request.poll().is_pending() {}
@@ -143,11 +143,11 @@ fn waiters_are_served_in_order_and_only_the_served_ones_are_woken() {
     for request in &mut requests {
         assert!(request.poll().is_pending(), "a block is pending");
     }
-    inner.answers(true);
+    inner.set_replying(true);
     let woken: Vec<usize> = requests.iter().map(Request::wakes).collect();
     assert_eq!(woken[..8], [1; 8], "served");
-    assert_eq!(woken[8..23], [0; 15], "not served");
-    assert_eq!(woken[23], 1, "the last");
+    assert_eq!(woken[8..23], [0; 15], "a waiter without a credit was woken");
+    assert_eq!(woken[23], 1, "the last waiter is not woken");
     // One poll assigns the credits of all, and requests a block for the others.
     assert_eq!(requests[23].poll(), Poll::Ready(spent + 24));
     for (request, number) in requests.iter_mut().zip(1..24) {
@@ -160,18 +160,18 @@ fn waiters_are_served_in_order_and_only_the_served_ones_are_woken() {
 #[tokio::test]
 async fn a_waiter_that_is_dropped_after_its_grant_is_not_charged() {
     let inner = Held::new();
-    let (store, spent) = hot(&inner);
-    inner.answers(false);
+    let (store, spent) = with_two_blocks(&inner);
+    inner.set_replying(false);
     for _ in 0..2 * BLOCK {
         decide(&store).await.unwrap();
     }
     let spent = spent + 2 * BLOCK;
-    let (mut gone, mut waits) = (Request::of(&store), Request::of(&store));
-    assert!(gone.poll().is_pending() && waits.poll().is_pending());
-    inner.answers(true);
+    let (mut dropped, mut waits) = (Request::of(&store), Request::of(&store));
+    assert!(dropped.poll().is_pending() && waits.poll().is_pending());
+    inner.set_replying(true);
     // One poll assigns credits to both.
     assert_eq!(waits.poll(), Poll::Ready(spent + 2));
-    drop(gone);
+    drop(dropped);
     store.close().await.unwrap();
     while inner.used(&user("alice"), &hour()) > spent + 1 {
         tokio::task::yield_now().await;
@@ -198,11 +198,11 @@ fn a_failed_prefetch_fails_no_request() {
 
 /// A block that was requested before a reset is not spent on top of the new limit.
 #[test]
-fn a_reset_makes_a_pending_block_void() {
+fn a_reset_invalidates_a_pending_block() {
     let inner = Held::new();
-    let (store, _) = hot(&inner);
-    inner.answers(false);
-    // Spends two blocks, which requests the next.
+    let (store, _) = with_two_blocks(&inner);
+    inner.set_replying(false);
+    // Spends two blocks, so that the next one is requested.
     for _ in 0..2 * BLOCK {
         let mut request = Request::of(&store);
         while request.poll().is_pending() {}
@@ -210,7 +210,7 @@ fn a_reset_makes_a_pending_block_void() {
     let mut waits = Request::of(&store);
     assert!(waits.poll().is_pending());
     store.clear().wait().unwrap();
-    inner.answers(true);
+    inner.set_replying(true);
     assert_eq!(waits.poll(), Poll::Ready(1), "charged after the reset");
     let admitted = (0..2_000).filter(|_| decide(&store).wait().unwrap().0.is_allowed());
     assert_eq!(admitted.count(), 999);

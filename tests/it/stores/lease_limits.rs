@@ -1,5 +1,4 @@
-//! A store that is slow to reply: no process holds more than two blocks, and the fleet gets the whole
-//! limit.
+//! A slow store: no process holds more than two blocks, and the fleet admits the full limit.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,13 +18,13 @@ fn leased(inner: impl Store, block: u64) -> Leased {
     Leased::builder(inner).block_size(block).build().unwrap()
 }
 
-/// A process that sends without a pause to a store that replies only when no credit is left.
+/// A process that sends requests without a pause. Its store replies only when no credit is left.
 struct Process {
     inner: Held,
     store: Leased,
     counter: Counter,
     spent: u64,
-    /// Most credits that were charged and unspent at one time.
+    /// Largest number of credits that were charged and unspent at one time.
     max_held: u64,
 }
 
@@ -47,10 +46,10 @@ impl Process {
         self.store.decide_one(&check, at(START))
     }
 
-    /// Sends a request. Lets the store reply if it has to wait for a block. Returns whether it was
+    /// Sends a request. Lets the store reply if the request waits for a block. Returns whether it was
     /// allowed.
     fn spend(&mut self) -> bool {
-        self.inner.answers(false);
+        self.inner.set_replying(false);
         let mut future = self.decide();
         let mut context = Context::from_waker(Waker::noop());
         let mut result = Pin::new(&mut future).poll(&mut context);
@@ -59,11 +58,11 @@ impl Process {
             result = Pin::new(&mut future).poll(&mut context);
         }
         if result.is_pending() {
-            self.inner.answers(true);
+            self.inner.set_replying(true);
             result = Pin::new(&mut future).poll(&mut context);
         }
         let Poll::Ready(result) = result else {
-            panic!("the store has replied");
+            panic!("the request waits after the reply of the store");
         };
         let is_allowed = result.unwrap().0.is_allowed();
         self.spent += u64::from(is_allowed);
@@ -74,7 +73,7 @@ impl Process {
 }
 
 #[test]
-fn no_more_than_two_blocks_are_held_however_slow_the_store_is() {
+fn no_more_than_two_blocks_are_held_with_a_slow_store() {
     let mut process = Process::new(1_000_000);
     for _ in 0..5_000 {
         assert!(process.spend());
@@ -93,8 +92,8 @@ fn the_whole_limit_is_admitted_by_one_process() {
     }
 }
 
-/// Three processes with eight tasks each: never more than the limit. After they have refunded what
-/// they hold, exactly the limit.
+/// Three processes with eight tasks each never admit more than the limit. After they have refunded
+/// their credits, exactly the limit is admitted.
 #[tokio::test]
 async fn a_fleet_with_a_slow_store_gets_the_limit() {
     const LIMIT: u64 = 30_000;
@@ -121,7 +120,7 @@ async fn a_fleet_with_a_slow_store_gets_the_limit() {
             admitted += task.await.unwrap();
         }
         assert!(admitted <= LIMIT, "{admitted}, {quota}");
-        // Each denied request is a call. The allowed ones share a call with a block.
+        // Each denied request is a call. Allowed requests share a call per block.
         let calls = inner.decisions() - (24 * 1_500 - admitted);
         assert!(calls < LIMIT / 12, "{calls} calls, {quota}");
         for store in &fleet {

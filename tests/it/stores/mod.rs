@@ -3,7 +3,6 @@
 mod circuit_breaker;
 mod contract;
 mod deny_cache;
-mod gate;
 mod groups;
 mod held;
 mod lease;
@@ -11,6 +10,7 @@ mod lease_ahead;
 mod lease_ends;
 mod lease_limits;
 mod stack;
+mod store_failure;
 
 use tollgate::{Batch, Check, Counter, Store, Subject, Usage};
 

@@ -1,5 +1,5 @@
-//! The stack of `RedisStore::connect` under a layer on real sockets, while Redis fails and recovers.
-//! In the default mode no request gets a 5xx or a false 429, and limits hold throughout.
+//! The stack of `RedisStore::connect` below a layer, on real sockets, while Redis fails and recovers.
+//! In the default mode no request gets a 5xx or a wrong 429, and limits hold throughout.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::redis::Server;
 use crate::support::http::{Answer, echo};
 use crate::support::sockets::{Client, Version, serve};
 
-/// Longer than any operation takes on a busy machine.
+/// Upper bound for any operation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Limit of every caller. No test reaches it.
 const MANY: u64 = 100_000;
@@ -73,15 +73,15 @@ impl Service {
         self.client.send("GET /tight", &[]).await
     }
 
-    /// Sends requests until the store reports this health. Every request is allowed.
-    async fn until(&self, well: bool) {
+    /// Sends requests, all of which must be allowed, until the store reports this health.
+    async fn send_until_health(&self, healthy: bool) {
         let started = Instant::now();
-        while self.store.health().is_healthy() != well {
+        while self.store.health().is_healthy() != healthy {
             self.get().await;
             assert!(started.elapsed() < PATIENCE, "{:?}", self.store.health());
             sleep(Duration::from_millis(5)).await;
         }
-        if !well {
+        if !healthy {
             // A few more failures open the breaker.
             for _ in 0..3 {
                 self.get().await;
@@ -90,24 +90,27 @@ impl Service {
     }
 
     /// Sends requests until one was counted in Redis.
-    async fn until_shared(&self, server: &Server) {
-        self.until(true).await;
+    async fn send_until_counted_in_redis(&self, server: &Server) {
+        self.send_until_health(true).await;
         let started = Instant::now();
         while server.keys().is_empty() {
             self.get().await;
-            assert!(started.elapsed() < PATIENCE, "nothing is counted in Redis");
+            assert!(
+                started.elapsed() < PATIENCE,
+                "no request is counted in Redis"
+            );
             sleep(Duration::from_millis(5)).await;
         }
     }
 
-    fn why(&self) -> (StoreErrorKind, String) {
+    fn cause(&self) -> (StoreErrorKind, String) {
         match self.store.health() {
             StoreHealth::Degraded { why, kind, .. } => (kind, why.to_string()),
-            other => panic!("it is {other:?}"),
+            other => panic!("the store is {other:?}"),
         }
     }
 
-    /// Limits hold without the store, in this process.
+    /// Asserts that this process enforces limits without the store.
     async fn assert_that_limits_hold_locally(&self) {
         for left in (0..5).rev() {
             let answer = self.tight().await;
@@ -127,11 +130,11 @@ impl Service {
 async fn service_can_start_before_redis() {
     let mut server = Server::absent(&[]);
     let service = Service::start(&server).await;
-    service.until(false).await;
-    assert_eq!(service.why().0, StoreErrorKind::Unavailable);
+    service.send_until_health(false).await;
+    assert_eq!(service.cause().0, StoreErrorKind::Unavailable);
     service.assert_that_limits_hold_locally().await;
     server.launch();
-    service.until_shared(&server).await;
+    service.send_until_counted_in_redis(&server).await;
     // Local counts of the outage are not transferred to Redis.
     assert_eq!(service.tight().await.number("x-ratelimit-remaining"), 4);
     server.assert_that_every_key_ends();
@@ -141,7 +144,7 @@ async fn service_can_start_before_redis() {
 async fn limits_hold_while_redis_is_killed_under_load() {
     let mut server = Server::start();
     let service = Arc::new(Service::start(&server).await);
-    service.until_shared(&server).await;
+    service.send_until_counted_in_redis(&server).await;
     for _ in 0..2 {
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let load: Vec<_> = (0..8)
@@ -156,9 +159,9 @@ async fn limits_hold_while_redis_is_killed_under_load() {
             .collect();
         sleep(Duration::from_millis(50)).await;
         server.kill();
-        service.until(false).await;
+        service.send_until_health(false).await;
         server.launch();
-        service.until_shared(&server).await;
+        service.send_until_counted_in_redis(&server).await;
         stop.send(true).unwrap();
         for task in load {
             task.await.unwrap();
@@ -172,9 +175,9 @@ async fn limits_hold_while_redis_is_killed_under_load() {
 async fn limits_hold_while_redis_hangs() {
     let server = Server::start();
     let service = Service::start(&server).await;
-    service.until_shared(&server).await;
+    service.send_until_counted_in_redis(&server).await;
     server.signal("STOP");
-    service.until(false).await;
+    service.send_until_health(false).await;
     service.assert_that_limits_hold_locally().await;
     // The breaker is open, so no request waits for the deadline.
     let since = Instant::now();
@@ -183,9 +186,8 @@ async fn limits_hold_while_redis_hangs() {
     }
     assert!(since.elapsed() < 200 * Duration::from_millis(50) / 2);
     server.signal("CONT");
-    service.until_shared(&server).await;
-    // Requests of the outage are not sent later. Only probes were sent, and charged when the server
-    // continued.
+    service.send_until_counted_in_redis(&server).await;
+    // Requests of the outage are not sent later. Only probes were sent, and charged when the server resumed.
     let left = service.tight().await.number("x-ratelimit-remaining");
     assert!((2..=4).contains(&left), "{left} of 5 are left");
 }
@@ -195,12 +197,12 @@ async fn service_follows_repeated_outages() {
     let mut server = Server::start();
     let service = Service::start(&server).await;
     for _ in 0..5 {
-        service.until_shared(&server).await;
+        service.send_until_counted_in_redis(&server).await;
         server.kill();
-        service.until(false).await;
+        service.send_until_health(false).await;
         server.launch();
     }
-    service.until_shared(&server).await;
+    service.send_until_counted_in_redis(&server).await;
     server.assert_that_every_key_ends();
 }
 
@@ -211,13 +213,13 @@ async fn wrong_password_falls_back_to_local_limits() {
     let url = server.url().replace("://", "://:wrong@");
     let store = tollgate::RedisStore::connect(&url).unwrap();
     let service = Service::on(store).await;
-    service.until(false).await;
-    let (kind, why) = service.why();
+    service.send_until_health(false).await;
+    let (kind, cause) = service.cause();
     assert_eq!(kind, StoreErrorKind::Permanent);
-    assert!(why.contains("check user and password"), "{why}");
+    assert!(cause.contains("check user and password"), "{cause}");
     assert!(
-        !format!("{why} {:?}", service.store).contains("wrong"),
-        "{why}"
+        !format!("{cause} {:?}", service.store).contains("wrong"),
+        "{cause}"
     );
     service.assert_that_limits_hold_locally().await;
 }
@@ -226,15 +228,15 @@ async fn wrong_password_falls_back_to_local_limits() {
 async fn limits_hold_while_redis_is_out_of_memory() {
     let server = Server::start();
     let service = Service::start(&server).await;
-    service.until_shared(&server).await;
+    service.send_until_counted_in_redis(&server).await;
     server.run::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
-    service.until(false).await;
-    let (kind, why) = service.why();
+    service.send_until_health(false).await;
+    let (kind, cause) = service.cause();
     assert_eq!(kind, StoreErrorKind::Exhausted);
-    assert!(why.contains("OOM"), "{why}");
+    assert!(cause.contains("OOM"), "{cause}");
     service.assert_that_limits_hold_locally().await;
     server.run::<String>(&["CONFIG", "SET", "maxmemory", "0"]);
-    service.until_shared(&server).await;
+    service.send_until_counted_in_redis(&server).await;
 }
 
 /// `FLUSHALL` deletes the counters. Cached denials expire within a second.
@@ -242,14 +244,14 @@ async fn limits_hold_while_redis_is_out_of_memory() {
 async fn cached_denials_expire_after_flushall() {
     let server = Server::start();
     let service = Service::start(&server).await;
-    service.until_shared(&server).await;
+    service.send_until_counted_in_redis(&server).await;
     for status in [200, 200, 200, 200, 200, 429, 429] {
         assert_eq!(service.tight().await.status, status);
     }
     server.run::<String>(&["FLUSHALL"]);
     let started = Instant::now();
     while service.tight().await.status == 429 {
-        assert!(started.elapsed() < PATIENCE, "the denial stays");
+        assert!(started.elapsed() < PATIENCE, "the denial does not expire");
         sleep(Duration::from_millis(20)).await;
     }
     assert!(service.store.health().is_healthy());
@@ -260,7 +262,7 @@ async fn cached_denials_expire_after_flushall() {
 async fn repeated_denials_do_not_reach_redis() {
     let server = Server::start();
     let service = Service::start(&server).await;
-    service.until_shared(&server).await;
+    service.send_until_counted_in_redis(&server).await;
     for _ in 0..5 {
         assert_eq!(service.tight().await.status, 200);
     }

@@ -13,7 +13,7 @@ use crate::support::http::{echo, layer, send};
 const TOKEN: &str = "the-token-of-these-tests";
 
 fn service(limits: &RateLimitLayer) -> Router {
-    let admin = Admin::new(limits).token(TOKEN).router().unwrap();
+    let admin = Admin::new(limits).shared_token(TOKEN).router().unwrap();
     Router::new()
         .merge(Status::new(limits).router().unwrap())
         .nest_service("/admin", admin)
@@ -74,9 +74,9 @@ async fn alerts_are_dated_by_the_wall_clock() {
     let limits = builder.alerts(alerts).build().unwrap();
     let app = service(&limits);
     step(&clock, -2 * HOUR_STEP);
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let to = Arc::clone(&heard);
-    let telling = tokio::spawn(limits.on_alert(move |alert| {
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let to = Arc::clone(&received);
+    let delivery = tokio::spawn(limits.on_alert(move |alert| {
         to.lock().unwrap().push(alert.since);
         async {}
     }));
@@ -84,14 +84,14 @@ async fn alerts_are_dated_by_the_wall_clock() {
         send(&app, "GET /", &[("x-user", "alice")]).await;
     }
     for _ in 0..5_000 {
-        if !heard.lock().unwrap().is_empty() {
+        if !received.lock().unwrap().is_empty() {
             break;
         }
         clock.advance(Duration::from_secs(1));
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    telling.abort();
-    let since = heard.lock().unwrap()[0];
+    delivery.abort();
+    let since = received.lock().unwrap()[0];
     assert!(since <= wall(&clock), "{since}");
     assert!(since >= Timestamp::from_secs(START - 2 * HOUR), "{since}");
 }

@@ -4,10 +4,10 @@ const BASE = `${location.pathname.replace(/\/+$/, '')}/api/`;
 const TOKEN = 'tollgate-token';
 
 class ApiError extends Error {
-  constructor(status, message, wait) {
+  constructor(status, message, field) {
     super(message);
     this.status = status;
-    this.wait = wait;
+    this.field = field;
   }
 }
 
@@ -37,5 +37,5 @@ async function request(path, body) {
   const answer = await response.json().catch(() => null);
   if (response.ok && answer !== null) return answer;
   const message = answer?.error?.message ?? `The server answered ${response.status}, without readable JSON.`;
-  throw new ApiError(response.status, message, Number(response.headers.get('retry-after')) || undefined);
+  throw new ApiError(response.status, message, answer?.error?.details?.field);
 }

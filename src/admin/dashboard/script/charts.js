@@ -18,6 +18,7 @@ function drawTimeline(spans, since) {
   if (width < 40) return;
   timeline.spans = spans;
   const most = Math.max(...spans.map((span) => span.denied));
+  const isIdle = spans.every((span) => span.denied + span.allowed === 0);
   const { top, steps } = scale(most);
   const left = 14 + count(top).length * 7, right = 8, over = 10, under = 24;
   const x = (index) => left + (width - left - right) * (spans.length === 1 ? 0.5 : index / (spans.length - 1));
@@ -25,7 +26,7 @@ function drawTimeline(spans, since) {
   const total = spans.reduce((sum, span) => sum + span.denied, 0);
   const words = `${plural(total, 'denial')} in the past ${timeline.period}` + (most ? `, at most ${count(most)} in ${timeline.period === 'hour' ? 'a minute' : 'a quarter of an hour'}` : '') + '. Arrow keys go through it.';
   const svg = draw('svg', { role: 'img', tabindex: 0, 'aria-label': words, width, height });
-  for (let step = 0; step <= steps; step += 1) {
+  for (let step = 0; step <= (most > 0 ? steps : 0); step += 1) {
     const value = top / steps * step;
     svg.append(draw('line', { class: 'grid', x1: left, x2: width - right, y1: y(value), y2: y(value) }));
     svg.append(draw('text', { x: left - 8, y: y(value) + 4, 'text-anchor': 'end' }, count(value)));
@@ -34,28 +35,33 @@ function drawTimeline(spans, since) {
   const first = Math.max(0, spans.findLastIndex((span) => new Date(span.from) <= new Date(since)));
   if (first > 0) {
     svg.append(draw('rect', { class: 'before', x: left, y: over, width: Math.max(0, x(first) - left), height: height - over - under, rx: 4 }));
-    if (x(first) - left > 170) svg.append(draw('text', { x: left + 12, y: over + 20 }, `Not counting before ${clock(since)}`));
+    if (most > 0 && x(first) - left > 170) svg.append(draw('text', { x: left + 12, y: over + 20 }, `Not counting before ${clock(since)}`));
   }
   const labels = width < 300 ? 2 : width < 480 ? 3 : 6;
-  for (let label = 0; label <= labels; label += 1) {
-    const index = Math.round((spans.length - 1) * label / labels);
-    const anchor = label === 0 ? 'start' : label === labels ? 'end' : 'middle';
+  for (let label = 0; label < labels; label += 1) {
+    const index = spans.length - 1 - Math.round(spans.length * label / labels);
+    const anchor = label === 0 ? 'end' : 'middle';
     svg.append(draw('text', { x: x(index), y: height - 6, 'text-anchor': anchor }, clock(spans[index].from)));
   }
   if (most > 0) {
-    const counted = spans.slice(first);
-    const points = counted.map((span, index) => `${x(first + index).toFixed(1)} ${y(span.denied).toFixed(1)}`);
-    svg.append(draw('path', { class: 'area', d: `M${x(first)} ${y(0)}L${points.join('L')}L${x(spans.length - 1)} ${y(0)}Z` }));
-    // The last bucket is not over yet.
-    if (points.length > 1) {
-      svg.append(draw('path', { class: 'line', d: `M${points.slice(0, -1).join('L')}` }));
-      svg.append(draw('path', { class: 'line-now', d: `M${points.slice(-2).join('L')}` }));
+    // The last bucket is not over yet. Joined to the others, it would look like a fall.
+    const last = spans.length - 1, over = spans.slice(first, last);
+    const points = over.map((span, index) => `${x(first + index).toFixed(1)} ${y(span.denied).toFixed(1)}`);
+    if (over.length > 1) {
+      svg.append(draw('path', { class: 'area', d: `M${x(first)} ${y(0)}L${points.join('L')}L${x(last - 1)} ${y(0)}Z` }));
+      svg.append(draw('path', { class: 'line', d: `M${points.join('L')}` }));
+    } else if (over.length === 1) {
+      svg.append(draw('circle', { class: 'dot', cx: x(first), cy: y(over[0].denied), r: 4 }));
     }
-    if (counted.length < 3) counted.forEach((span, index) => svg.append(draw('circle', { class: 'dot', cx: x(first + index), cy: y(span.denied), r: 4 })));
+    if (spans[last].denied > 0) {
+      svg.append(draw('line', { class: 'line-now', x1: x(last), x2: x(last), y1: y(0), y2: y(spans[last].denied) }));
+      svg.append(draw('circle', { class: 'dot-now', cx: x(last), cy: y(spans[last].denied), r: 4 }));
+    }
   }
   const hadFocus = box.contains(document.activeElement);
   box.replaceChildren(svg);
-  if (most === 0) box.append(empty(`No request was denied in the past ${timeline.period}.`));
+  if (isIdle) box.append(empty(first > 0 ? `Counting since ${clock(since)}. There were no requests yet.` : `There were no requests in the past ${timeline.period}.`));
+  else if (most === 0) box.append(empty(`No request was denied in the past ${timeline.period}.`));
   follow(box, svg, { x, y, left, right, width, height, over, under });
   if (hadFocus) svg.focus();
 }
@@ -108,9 +114,23 @@ function timelineTable(spans) {
 }
 
 function table(heads, rows, numbers = []) {
-  const head = heads.map((text, index) => make('th', { scope: 'col', class: numbers.includes(index) ? 'number' : null }, text));
+  const head = heads.map((text, index) => make('th', { scope: 'col', class: numbers.includes(index) ? 'number' : null },
+    text === 'Action' ? make('span', { class: 'unseen' }, text) : text));
   return make('table', {}, make('thead', {}, make('tr', {}, ...head)),
     make('tbody', {}, ...rows.map((cells) => make('tr', {}, ...cells))));
+}
+
+/** Makes a table one that becomes a list of rows on a phone. Roles keep it a table for screen readers. */
+function stacking(element) {
+  const heads = [...element.querySelectorAll('th')].map((head) => head.textContent);
+  const roles = { table: [element], rowgroup: element.querySelectorAll('thead, tbody'), row: element.querySelectorAll('tr'), columnheader: element.querySelectorAll('th'), cell: element.querySelectorAll('td') };
+  for (const [role, elements] of Object.entries(roles)) elements.forEach((of) => of.setAttribute('role', role));
+  element.classList.add('stacking');
+  element.querySelectorAll('td').forEach((cell) => {
+    const head = heads[cell.cellIndex];
+    if (cell.cellIndex > 0 && head !== 'Action') cell.prepend(make('span', { class: 'head', 'aria-hidden': 'true' }, head));
+  });
+  return element;
 }
 
 /** Creates a half circle that is filled to the remaining share. */
@@ -122,6 +142,6 @@ function gauge(endpoint) {
     draw('path', { class: 'gauge-track', d: arc }),
     draw('path', { class: `gauge-value ${kind}`, d: arc, pathLength: 100, 'stroke-dasharray': `${left < 0.005 ? 0.001 : left * 100} 200` }),
     draw('text', { x: 56, y: 60 }, percent(left)));
-  const name = make('code', { class: 'mono' }, endpoint.name === '*' ? 'everything else' : endpoint.name);
-  return make('li', { role: 'meter', 'aria-valuemin': 0, 'aria-valuemax': 100, 'aria-valuenow': Math.round(left * 100), 'aria-label': `${isolated(endpoint.name)}: ${percent(left)} left` }, svg, name);
+  const meter = make('div', { role: 'meter', 'aria-valuemin': 0, 'aria-valuemax': 100, 'aria-valuenow': Math.round(left * 100), 'aria-label': `${isolated(named(endpoint.name))}: ${percent(left)} left` }, svg);
+  return make('li', {}, meter, code(named(endpoint.name)));
 }

@@ -1,16 +1,64 @@
-// Overrides, maintenance and policy.
+// Overrides and maintenance.
 
 async function refreshControl() {
   const { overrides } = await request('overrides');
   fill(byId('overrides'), JSON.stringify(overrides), () => {
-    if (overrides.length === 0) return [empty('None. Look up a caller to set one.')];
-    return [table(['Caller', 'Limit', ''], overrides.map((of) => [
-      make('td', {}, make('code', { class: 'mono' }, of.counter), make('small', {}, `${of.rule} · ${of.until ? `until ${moment(of.until)}` : 'no end'}`)),
-      make('td', {}, make('code', { class: 'mono' }, of.limit)),
+    if (overrides.length === 0) return [empty('None. Every caller has the limits of the policy.')];
+    return [stacking(table(['Caller', 'Rule', 'Limit', 'Until', 'Action'], overrides.map((of) => [
+      make('td', {}, code(of.counter)),
+      make('td', {}, code(of.rule)),
+      make('td', {}, code(quotaText(of.limit))),
+      make('td', { class: 'until' }, of.until ? moment(of.until) : 'no end'),
       make('td', { class: 'number' }, removeButton(of, 'Remove')),
-    ]))];
+    ])))];
   });
 }
+
+/** Returns the limit that was typed, as the API reads it: without thousands separators. */
+const quotaOf = (typed) => typed.trim().replace(/(?<=\d),(?=\d{3})/g, '');
+
+// The form for a new override. Each error of the API names a field, and is shown beside it.
+const FIELDS = { 'rule name': 'new-rule', end: 'new-until', ip: 'new-value', subject: 'new-value' };
+
+function showProblem(id, text) {
+  for (const field of ['new-value', 'new-rule', 'new-limit', 'new-until']) {
+    const isWrong = field === id;
+    showMessage(byId(`${field}-problem`), isWrong ? text : '');
+    if (isWrong) byId(field).setAttribute('aria-invalid', 'true'); else byId(field).removeAttribute('aria-invalid');
+  }
+  if (id) byId(id).focus();
+}
+
+byId('new-kind').addEventListener('change', () => {
+  const isQuota = byId('new-kind').value === 'quota';
+  byId('new-limit').disabled = !isQuota;
+  byId('new-limit').required = isQuota;
+});
+
+byId('new-override').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  showProblem(null);
+  byId('new-override-problem').textContent = '';
+  const kind = byId('new-kind').value, until = byId('new-until').value;
+  const body = {
+    subject: { [byId('new-dimension').value.trim()]: byId('new-value').value.trim() },
+    rule: byId('new-rule').value,
+    limit: kind === 'quota' ? quotaOf(byId('new-limit').value) : kind,
+    until: until ? new Date(until).toISOString() : null,
+  };
+  try {
+    const set = await request('overrides', body);
+    notify(`${isolated(set.counter)} now has ${quotaText(set.limit)} under ${set.rule}.`);
+    event.target.reset();
+    byId('new-kind').dispatchEvent(new Event('change'));
+    await refreshControl();
+    if (shown) await find(shown.subject);
+  } catch (problem) {
+    if (problem.status === 401) return signOut(problem.message);
+    if (problem.status === 422) showProblem(FIELDS[problem.field] ?? 'new-limit', problem.message);
+    else showMessage(byId('new-override-problem'), problem.message);
+  }
+});
 
 function showMaintenance({ active, until, by }) {
   const state = byId('maintenance-state');
@@ -39,50 +87,3 @@ byId('maintenance-form').addEventListener('submit', async (event) => {
   }
 });
 byId('maintenance-off').addEventListener('click', () => setMaintenance(null));
-
-let policyVersion = null;
-
-/** Fetches the policy if its status has changed. */
-async function refreshPolicy(status) {
-  const version = JSON.stringify(status);
-  if (version === policyVersion) return;
-  const data = await request('policy');
-  policyVersion = version;
-  showPolicy(data);
-}
-
-function showPolicy({ status, policy }) {
-  byId('policy-version').textContent = `Version ${status.version}`;
-  byId('policy-since').textContent = `loaded ${moment(status.since)}` + (status.failures ? ` · ${plural(status.failures, 'failed reload')}` : '');
-  byId('policy-problem').hidden = !status.problem;
-  byId('policy-problem').replaceChildren(make('p', { class: 'problem' }, 'The last reload failed:'), make('pre', {}, status.problem ?? ''));
-  byId('policy-warnings').hidden = policy.warnings.length === 0;
-  byId('policy-warnings').replaceChildren(...policy.warnings.map((warning) => make('li', {}, make('code', { class: 'mono' }, warning.path), ` ${warning.text}`)));
-  const tiers = policy.tiers.map((tier) => tier.name);
-  const chosen = byId('tier').value;
-  byId('tier').replaceChildren(make('option', { value: '' }, 'as known here'), ...tiers.map((name) => make('option', { value: name, selected: name === chosen }, name)));
-  const routes = (rule) => policy.endpoints.filter((endpoint) => endpoint.rules.includes(rule.name)).map((endpoint) => endpoint.route);
-  const rows = policy.rules.map((rule) => [
-    make('td', {}, make('code', { class: 'mono' }, rule.name), ' ', rule.mode === 'dry-run' ? make('span', { class: 'chip' }, 'dry run') : null,
-      make('small', {}, rule.kind === 'global' ? `global, ${rule.callers}` : rule.kind === 'always-on' ? 'every request' : routes(rule).join(', ') || 'no endpoint')),
-    make('td', {}, rule.per),
-    ...tiers.map((tier) => make('td', { class: 'number' }, make('code', { class: 'mono' }, rule.limits[tier].join(', ')))),
-  ]);
-  byId('rules').replaceChildren(rows.length ? table(['Rule', 'Per', ...tiers], rows, tiers.map((_, index) => index + 2)) : empty('There are no rules: nothing is limited.'));
-  const { roles, networks, routes: exempt, subjects } = policy.exempt;
-  const parts = [[roles, 'roles'], [networks, 'networks'], [exempt, 'routes']].filter(([list]) => list.length).map(([list, name]) => `${name} ${list.join(', ')}`);
-  if (subjects) parts.push(plural(subjects, 'subject'));
-  byId('exempt').textContent = parts.length ? visible(`Exempt: ${parts.join('; ')}.`) : 'There are no exemptions.';
-}
-
-byId('reload').addEventListener('click', async (event) => {
-  event.target.disabled = true;
-  try {
-    const status = await request('reload', {});
-    notify(`Version ${status.version} of the policy is loaded.`);
-  } catch (problem) {
-    notify(problem.status === 422 ? 'The policy was not replaced. The errors are shown below.' : problem.message);
-  }
-  event.target.disabled = false;
-  await refresh();
-});

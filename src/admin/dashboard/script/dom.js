@@ -42,12 +42,34 @@ function bar(part, kind) {
     draw('rect', { class: `fill-${kind}`, width: `${Math.min(filled, 100)}%`, height: '100%', rx: 3 }));
 }
 
+/** Creates a name in monospace. It may wrap at a separator, and only there if that is enough. */
+function code(text) {
+  const parts = text.split(/(?<=[:=,@?&])|(?<=[^\s/])(?=\/)/);
+  return make('code', { class: 'mono' }, ...parts.flatMap((part, index) => (index ? [make('wbr'), part] : [part])));
+}
+
+/** Returns text in which the parts in backticks are names. */
+const marked = (text) => text.split('`').map((part, index) => (index % 2 ? code(part) : part));
+
+/** Shows a message of the server in an element. */
+function showMessage(element, text) {
+  element.replaceChildren(...marked(text).map((part) => (typeof part === 'string' ? visible(part) : part)));
+}
+
 const empty = (text) => make('p', { class: 'empty' }, text);
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
-const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
-const count = (number) => (number < 100000 ? whole : compact).format(number);
+const count = (number) => whole.format(number);
 const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+/** Formats a quota of the server: `5000/1h, token-bucket, burst 20` as `5,000/1h, burst 20`. */
+const quotaText = (quota) => quota.replace(/^\d+|(?<=burst )\d+/g, (digits) => count(Number(digits))).replace(/, [a-z]+-[a-z]+/, '');
+
+/** Returns the algorithm of a quota of the server; `null` if it counts nothing. */
+function algorithmOf(quota) {
+  if (!/^\d/.test(quota)) return null;
+  return /, ([a-z]+-[a-z]+)/.exec(quota)?.[1] ?? 'sliding-window';
+}
 
 function percent(share) {
   const hundredths = share * 100;
@@ -56,6 +78,7 @@ function percent(share) {
 }
 
 const clock = (text) => new Date(text).toLocaleTimeString([], { hour: 'numeric', minute: '2-digit' });
+const precise = (text) => new Date(text).toLocaleTimeString([], { hour: 'numeric', minute: '2-digit', second: '2-digit' });
 const moment = (text) => new Date(text).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
 
 /** Formats a duration: `12 s`, `5 min`, `3 h`, `2 days`. */
@@ -63,7 +86,7 @@ function span(seconds) {
   if (seconds < 60) return `${Math.max(0, Math.ceil(seconds))} s`;
   if (seconds < 3600) return `${Math.ceil(seconds / 60)} min`;
   if (seconds < 86400) return `${Math.round(seconds / 360) / 10} h`;
-  return plural(Math.round(seconds / 86400), 'day');
+  return plural(Math.ceil(seconds / 86400), 'day');
 }
 
 /** Returns the seconds from one instant of the server to another. */

@@ -37,14 +37,14 @@ function showHeadline(data) {
     change.classList.add(by > 0 ? 'worse' : 'better');
   }
   const worst = data.endpoints.find((endpoint) => endpoint.denied_last_day > 0);
-  byId('worst-endpoint').textContent = worst ? visible(named(worst.name)) : 'None';
+  fill(byId('worst-endpoint'), worst?.name ?? '', () => [worst ? code(named(worst.name)) : 'None']);
   byId('worst-share').textContent = worst
     ? `${plural(worst.denied_last_day, 'denial')}, ${percent(worst.denied_share)} of all`
     : 'No request was denied';
   const share = data.ordinary_denied;
   byId('ordinary').textContent = share === null ? '–' : percent(share);
   byId('ordinary').classList.toggle('worse', share !== null && share > 0.005);
-  byId('ordinary-detail').textContent = share === null ? 'No requests in the past hour' : 'Estimate, past hour. Target: below 0.5\u00a0%';
+  byId('ordinary-detail').textContent = share === null ? 'No requests in the past hour' : 'Estimated share, past hour. Target: below 0.5\u00a0%';
 }
 
 function showStrip(data) {
@@ -70,7 +70,7 @@ function showEndpoints(data) {
     if (worst.length === 0) return [make('li', { class: 'none' }, empty('No endpoint has denied a request.'))];
     const most = worst[0].denied_last_day;
     return worst.map((endpoint) => make('li', {},
-      make('code', { class: 'mono' }, named(endpoint.name)),
+      code(named(endpoint.name)),
       make('span', { class: 'count' }, count(endpoint.denied_last_day)),
       bar(endpoint.denied_last_day / most, 'stop')));
   });
@@ -80,9 +80,9 @@ function showOffenders(data) {
   const worst = data.offenders.slice(0, 10);
   fill(byId('offenders'), JSON.stringify(worst), () => {
     if (worst.length === 0) return [empty('No caller was denied in the past hour.')];
-    return [table(['Caller', 'Denied', ''], worst.map((offender) => [
-      make('td', {}, make('code', { class: 'mono' }, offender.counter),
-        make('small', {}, `${offender.policy} · ${clock(offender.last_seen)}`)),
+    return [table(['Caller', 'Denied', 'Action'], worst.map((offender) => [
+      make('td', {}, code(offender.counter),
+        make('small', {}, code(offender.policy), ` · ${clock(offender.last_seen)}`)),
       make('td', { class: 'number' }, offender.at_least === offender.denied
         ? count(offender.denied) : `${count(offender.at_least)}–${count(offender.denied)}`),
       make('td', { class: 'number' }, whyButton(offender)),
@@ -90,14 +90,51 @@ function showOffenders(data) {
   });
 }
 
+/** Kinds of alerts whose list is open. The list is made anew when a value changes. */
+const opened = new Set();
+
+/** Shows one line for each kind of alert, so that many offenders do not push the statistics down. */
 function showAlerts(data) {
   byId('alerts').hidden = data.alerts.length === 0;
-  fill(byId('alerts'), JSON.stringify(data.alerts), () => data.alerts.map((alert) =>
-    make('li', { class: 'alert', 'data-severity': alert.severity },
-      make('span', { class: 'chip' }, alert.severity),
-      make('span', {}, alert.text.charAt(0).toUpperCase() + alert.text.slice(1), alert.counter ? ` (${isolated(alert.counter)}).` : '.',
-        make('span', { class: 'muted' }, ` Since ${clock(alert.since)}`)),
-      whyButton(alert))));
+  const kinds = [...new Set(data.alerts.map((alert) => alert.kind))];
+  const all = kinds.map((kind) => data.alerts.filter((alert) => alert.kind === kind));
+  fill(byId('alerts'), JSON.stringify(data.alerts), () => all.map((alerts) =>
+    make('li', { class: 'alert', 'data-severity': alerts[0].severity },
+      make('span', { class: 'chip' }, alerts[0].severity),
+      ...(alerts.length > 1 ? alertGroup(alerts) : oneAlert(alerts[0])))));
+}
+
+/** Returns the sentence of an alert, with thousands separators. */
+function alertText({ kind, value, threshold, addresses, text }) {
+  const over = `more than ${count(threshold)}`;
+  switch (kind) {
+    case 'distributed_attack': return `${count(value)} requests from ${addresses.exact ? '' : 'about '}${count(addresses.count)} addresses were denied within ten minutes, ${over}`;
+    case 'many_denials': return `${count(value)} requests were denied within an hour, ${over}`;
+    case 'offender': return `${count(value)} requests of one caller were denied within an hour, ${over}`;
+    default: return text.charAt(0).toUpperCase() + text.slice(1);
+  }
+}
+
+function oneAlert(alert) {
+  const about = alert.counter ? [': ', code(alert.counter)] : [];
+  return [make('p', {}, alertText(alert), ...about, make('span', { class: 'muted' }, ` since ${clock(alert.since)}`)), whyButton(alert)];
+}
+
+function alertGroup(alerts) {
+  const { kind, threshold } = alerts[0];
+  const since = alerts.map((alert) => alert.since).reduce((one, other) => (one < other ? one : other));
+  const row = (alert) => [
+    make('td', {}, code(alert.counter ?? '')),
+    make('td', { class: 'number' }, count(alert.value)),
+    make('td', { class: 'number' }, whyButton(alert)),
+  ];
+  const list = make('details', { open: opened.has(kind) },
+    make('summary', {}, `${count(alerts.length)} callers over ${count(threshold)} denials within an hour`,
+      make('span', { class: 'muted' }, ` since ${clock(since)}`)),
+    make('div', { class: 'scroll', role: 'region', tabindex: 0, 'aria-label': 'Callers with an alert' },
+      table(['Caller', 'Denied', 'Action'], alerts.map(row), [1])));
+  list.addEventListener('toggle', () => { if (list.open) opened.add(kind); else opened.delete(kind); });
+  return [list];
 }
 
 /** Creates the button that looks up a caller. A subject that is too long for the API is `null`. */

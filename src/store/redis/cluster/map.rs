@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::{Cluster, MapState};
 use crate::store::redis::address::Endpoint;
 use crate::store::redis::backoff::Backoff;
-use crate::store::redis::error::RedisStoreError;
+use crate::store::redis::error::{ErrorCause, RedisStoreError};
 use crate::store::redis::slots::SlotMap;
 use crate::store::redis::source::ConnectionSource;
 use crate::store::redis::topology::{self, SlotRange};
@@ -90,7 +90,7 @@ impl Cluster {
                 Err(error) => last_error = Some(error),
             }
         }
-        Err(last_error.unwrap_or_else(|| RedisStoreError::no_owner(&self.place, 0)))
+        Err(last_error.unwrap_or_else(|| RedisStoreError::new(&self.place, ErrorCause::NoOwner(0))))
     }
 
     fn install(&self, ranges: Vec<SlotRange>) {

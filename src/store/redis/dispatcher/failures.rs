@@ -6,7 +6,8 @@
 //! needs no requests.
 
 use super::{
-    Dispatcher, Duration, QueuedCommand, QueuedRequest, RedisStoreError, State, Timestamp,
+    Dispatcher, Duration, ErrorCause, QueuedCommand, QueuedRequest, RedisStoreError, State,
+    Timestamp,
 };
 use crate::error::StoreErrorKind;
 use crate::store::redis::slot_queues::Expired;
@@ -24,11 +25,11 @@ impl<F> Dispatcher<F> {
             let (place, state) = (self.connection.place(), self.connection.state());
             let error = if was_sent {
                 self.is_overdue = true;
-                RedisStoreError::late(place, within)
+                RedisStoreError::new(place, ErrorCause::Late(within))
             } else if matches!(state, State::Opening) {
-                RedisStoreError::not_connected(place, within)
+                RedisStoreError::new(place, ErrorCause::NotConnected(within))
             } else {
-                RedisStoreError::unsent(place, within)
+                RedisStoreError::new(place, ErrorCause::Unsent(within))
             };
             if let Some(route) = &self.route {
                 route.report(&error);
@@ -45,7 +46,8 @@ impl<F> Dispatcher<F> {
         if let State::Open(connection) = self.connection.state()
             && self.is_overdue
         {
-            let error = RedisStoreError::late(self.connection.place(), self.deadline);
+            let error =
+                RedisStoreError::new(self.connection.place(), ErrorCause::Late(self.deadline));
             connection.liveness.check(now, &error);
         }
     }
@@ -91,9 +93,8 @@ impl<F> Dispatcher<F> {
         self.publish();
     }
 
-    /// Evaluates a reply. A reply in time to a decision closes the breaker; any other shows that the server
-    /// is reachable.
-    /// An error reply makes the server degraded, and does not open the breaker: it costs no time.
+    /// Evaluates a reply. A reply in time to a decision closes the breaker. Any other reply shows that the
+    /// server is reachable. An error reply makes the server degraded, and does not open the breaker.
     pub(super) fn record_reply(
         &mut self,
         is_decision_in_time: bool,

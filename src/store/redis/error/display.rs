@@ -1,4 +1,4 @@
-//! Messages of errors. Each names the server, and what to check if a person has to act.
+//! Messages of errors. Each names the server and, if the configuration is wrong, what to check.
 
 use std::fmt;
 
@@ -84,6 +84,11 @@ impl fmt::Display for RedisStoreError {
                 f,
                 "Redis at {place} has more overrides than the maximum of {max}; remove some, or raise \
                  `max_overrides`"
+            ),
+            ErrorCause::UnreadableOverrides => write!(
+                f,
+                "the overrides in Redis at {place} have a format that this version cannot read; \
+                 update this process"
             ),
             ErrorCause::OverridesNotLoaded => {
                 write!(f, "the overrides in Redis at {place} are not loaded yet")

@@ -3,9 +3,10 @@
 --
 -- ARGV[1]: runs of a template number B, a count B, and the template if the number is new. The template
 -- is decided that often, each time for the next keys.
--- Template: verb B, count B, keys B, clock d (-1: the server's; less: an instant of another server, negated), charged_at d, checks.
+-- Template: verb B, count B, keys B, clock d (-1: the server's; less: an instant of another server,
+-- negated), charged_at d, checks.
 -- Check: id c5, shape B, key B, group B, cost d, amount d, window d, p d, q d, log key B, power of the
--- tick B, 3 reserved bytes. Checks of one key follow each other. Keys are numbered from 1 in each
+-- tick B, shape B, 2 reserved bytes. Checks of one key follow each other. Keys are numbered from 1 in each
 -- request; 0 stands for no log.
 -- Groups: LIVE, then one number per dry run. UNCHARGED is added to a group that must not be charged.
 --
@@ -16,49 +17,44 @@
 -- Of the request that is decided: the groups without room, nil if there are none; and its reply.
 local denied, reply = nil, ''
 
--- What `struct.unpack` reads of a record: head, expires, seen and the state.
-local formats = {
-  [FIXED] = '<c6I4I7I7', [SLIDING] = '<c6I4I7I4I4', [TOKEN] = '<c6I4I7I6I7B', [LOG] = '<c6I4I7I7',
-}
-
--- Returns the position of the record with this head, nil if there is none.
-local function find(value, head)
-  local at, size = 1, #value
-  while at <= size do
-    if value:sub(at, at + HEAD_BYTES - 1) == head then
-      return at
-    end
-    at = at + RECORD_BYTES + value:byte(at + HEAD_BYTES - 1) % 16
-  end
-end
-
--- Decides the checks from number `i` on, whose template is at `at`. On the way down the checks are read
--- and evaluated; on the way back, when it is known which groups have room, they are charged and their
--- usages are written. The first check of a key writes its value.
+-- Decides the checks from number `i` on. Recursive, one call per check: before the recursive call the
+-- check is read and evaluated; after it, when it is known which groups have room, the check is charged
+-- and its usage is written. The first check of a key writes the value of the key.
 --
--- `number`, `value` and `from` are the key of the check before, its value, and the position after its
--- record. Returns the number of the key; and for the check before, if it has the same key: the value with
--- the charges, the new records, the latest expiry and its second, the latest `seen`, and whether a record
--- lives longer. Returns nil and a later instant if a counter has seen that: then the request has to be
--- decided there.
+-- Parameters for this check: its number `i`, the position `at` of its template, and from `head` on the
+-- numbers of its template. The requests of a run share them, so they are read once.
+-- Parameters of the check before: the `number` of its key, the `value` of that key, and the position
+-- `from` after its record.
+-- Returns the number of the key of this check. If the check before has the same key, it uses the rest:
+-- the value with the charges, the new records, the latest expiry and its second, the latest `seen`, and
+-- whether a record lives longer.
+-- Returns nil and an instant if a counter has seen that later instant: the request is then decided there.
 local server_time
-local function decide(verb, count, base, clock, now, slack, i, at, number, value, from)
-  local head, its_number, group, cost, amount, window, p, q, log, power =
-    struct.unpack('<c6BBdddddBB', ARGV[1], at)
-  local kind, key, log_key = head:byte(HEAD_BYTES), KEYS[base + its_number], KEYS[base + log]
+local function decide(verb, count, base, clock, now, slack, i, at, number, value, from,
+  head, key_number, group, cost, amount, window, p, q, log, power, kind)
+  -- Only logs use `log_key`. For other kinds `log` is 0, and the key is one of another request.
+  local key, log_key = KEYS[base + key_number], KEYS[base + log]
   local length = RECORD_BYTES + kind % 16
-  if its_number ~= number then
-    value, from = load_value(key), 1
+  local stored_head, old_second, seen, a, b, c
+  if key_number ~= number then
+    value, from = redis.pcall('GET', key) or '', 1
+    if #value ~= length then
+      value = whole_records(value)
+    end
   end
-  local its_head, old_second, seen, a, b, c
+  -- The records of a value are mostly in the order of the checks.
   if from + length <= #value + 1 then
-    -- The records of a value are mostly in the order of the checks.
-    its_head, old_second, seen, a, b, c = struct.unpack(formats[kind], value, from)
+    stored_head, old_second, seen, a, b, c = struct.unpack(formats[kind], value, from)
   end
-  if its_head ~= head then
-    from, seen = find(value, head), nil
-    if from then
-      its_head, old_second, seen, a, b, c = struct.unpack(formats[kind], value, from)
+  if stored_head ~= head then
+    value, from, seen = whole_records(value), nil, nil
+    local place, size = 1, #value
+    while place <= size and not from do
+      if value:sub(place, place + RECORD_HEAD_BYTES - 1) == head then
+        stored_head, old_second, seen, a, b, c = struct.unpack(formats[kind], value, place)
+        from = place
+      end
+      place = place + RECORD_BYTES + value:byte(place + RECORD_HEAD_BYTES - 1) % 16
     end
   end
   local last_seen, is_moved = seen or 0, false
@@ -83,7 +79,7 @@ local function decide(verb, count, base, clock, now, slack, i, at, number, value
   if verb <= PEEK then
     -- A log alone is charged at once: it then reads its entries once.
     local what = verb == PEEK and EVALUATE
-      or kind == LOG and count == 1 and group < UNCHARGED and SPEND or TAKE
+      or kind == LOG and count == 1 and group < UNCHARGED and CHARGE_AT_ONCE or TRY_CHARGE
     outcome, used, reset, after, expires, second, is_lost =
       step(what, now, cost, amount, window, p, q, power, log_key, seen, a, b, c)
     if outcome ~= ALLOWED then
@@ -94,15 +90,15 @@ local function decide(verb, count, base, clock, now, slack, i, at, number, value
 
   local new, added, longest, longest_second, latest_seen, is_longer = value, '', 0, 0, last_seen, false
   if i < count then
-    local next_number, its_new, its_added, its_longest, its_second, its_seen, its_longer = decide(verb,
-      count, base, clock, now, slack, i + 1, at + CHECK_BYTES, its_number, value,
-      from and from + length or 1)
+    local next_number, next_new, next_added, next_longest, next_second, next_seen, next_longer = decide(verb,
+      count, base, clock, now, slack, i + 1, at + CHECK_BYTES, key_number, value,
+      from and from + length or 1, struct.unpack('<c6BBdddddBBB', ARGV[1], at + CHECK_BYTES))
     if not next_number then
-      return nil, its_new
-    elseif next_number == its_number then
+      return nil, next_new
+    elseif next_number == key_number then
       new, added, longest, longest_second, is_longer =
-        its_new, its_added, its_longest, its_second, its_longer
-      latest_seen = its_seen > last_seen and its_seen or last_seen
+        next_new, next_added, next_longest, next_second, next_longer
+      latest_seen = next_seen > last_seen and next_seen or last_seen
     end
   end
 
@@ -135,7 +131,7 @@ local function decide(verb, count, base, clock, now, slack, i, at, number, value
     else
       is_longer = is_longer or second > old_second
       new = #new == length and head .. after
-        or new:sub(1, from + HEAD_BYTES - 1) .. after .. new:sub(from + length)
+        or new:sub(1, from + RECORD_HEAD_BYTES - 1) .. after .. new:sub(from + length)
     end
   end
   if kind == LOG then
@@ -147,7 +143,7 @@ local function decide(verb, count, base, clock, now, slack, i, at, number, value
       save(log_key, '', nil, '', -1, old_second, true, clock, now, slack)
     end
   end
-  if its_number ~= number then
+  if key_number ~= number then
     local is_due = clock < latest_seen or clock - clock % SECOND > latest_seen
     if new == value and added == '' then
       if is_due and value ~= '' and verb == DECIDE then
@@ -163,7 +159,7 @@ local function decide(verb, count, base, clock, now, slack, i, at, number, value
   if verb == RECORD or not is_charged and verb ~= REFUND and outcome == ALLOWED and cost > 0 then
     -- After what was recorded, or without what was not charged.
     if after then
-      its_head, old_second, seen, a, b, c = struct.unpack(formats[kind], head .. after)
+      stored_head, old_second, seen, a, b, c = struct.unpack(formats[kind], head .. after)
     end
     outcome, used, reset = step(EVALUATE, now, 0, amount, window, p, q, power, log_key, seen, a, b, c)
   end
@@ -175,10 +171,10 @@ local function decide(verb, count, base, clock, now, slack, i, at, number, value
   else
     reply = struct.pack('<BI7I7', outcome, used, reset) .. reply
   end
-  return its_number, new, added, longest, longest_second, latest_seen, is_longer
+  return key_number, new, added, longest, longest_second, latest_seen, is_longer
 end
 
-local requests, place, base, starts, replies, errors = ARGV[1], 1, 0, nil, '', nil
+local requests, place, base, starts, replies, errors = ARGV[1], 1, 0, nil, {}, nil
 local size = #requests
 while place <= size do
   local number, left = requests:byte(place, place + 1)
@@ -206,22 +202,26 @@ while place <= size do
     local is_close = clock < -1 and math.abs(clock + server_time) <= SECOND
     clock, slack = is_close and -clock or server_time, SERVER_SLACK
   end
+  start = start + REQUEST_BYTES
+  local head, key_number, group, cost, amount, window, p, q, log, power, kind =
+    struct.unpack('<c6BBdddddBBB', requests, start)
   for _ = 1, left do
     local now, is_fine, result, later = clock, true, nil, nil
     repeat
       denied, reply = nil, ''
       is_fine, result, later =
-        pcall(decide, verb, count, base, clock, now, slack, 1, start + REQUEST_BYTES, 0)
+        pcall(decide, verb, count, base, clock, now, slack, 1, start, 0, nil, nil,
+          head, key_number, group, cost, amount, window, p, q, log, power, kind)
       now = later
     until result
-    if is_fine then
-      replies = replies .. reply
-    else
+    if not is_fine then
       errors = errors or {}
       errors[#errors + 1] = type(result) == 'table' and result.err or result
-      replies = replies .. '\255\255\255\255\255\255\255'
+      reply = '\255\255\255\255\255\255\255'
     end
+    replies[#replies + 1] = reply
     base = base + key_count
   end
 end
+replies = table.concat(replies)
 return errors and { replies, unpack(errors) } or replies

@@ -21,6 +21,7 @@ end
 
 -- One counter per aligned window. State: count I7. The window is the one around `seen`, so it is not
 -- stored. See algorithm/fixed_window.rs.
+formats[FIXED] = '<c6I4I7I7'
 steps[FIXED] = function(what, now, cost, amount, window, months, _, _, _, seen, count)
   if seen and seen > now then
     -- The server's clock was set back. A calendar window does not reopen: it waits until its end.
@@ -31,7 +32,7 @@ steps[FIXED] = function(what, now, cost, amount, window, months, _, _, _, seen, 
     or months > 0 and window_end(seen, window, months) < stop then
     count = 0
   end
-  if what <= TAKE then
+  if what <= TRY_CHARGE then
     if cost > amount - count then
       return cost > amount and NEVER or DENIED, count, stop
     end

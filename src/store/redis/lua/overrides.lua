@@ -2,28 +2,35 @@
 --
 --  * the hash of subject and rule: its overrides, one per line: window (`*`: all), end or `-`, rule,
 --    quota, subject.
---  * `log:` and a version: the change with this number: subject and rule, then the lines of the field
---    after the change. The log has a bounded length.
---  * `head`: random id, version, number of overrides, how many of them have no end, latest end, cursor
---    of the sweep. The id changes if the hash was deleted in between.
+--  * `log:` and a version: the change with this number: its random id, subject and rule, then the lines of
+--    the field after the change. The log has a bounded length.
+--  * `head`: random id of the last change, version, number of overrides, how many of them have no end,
+--    latest end, cursor of the sweep. A failover may lose a change. Then another change gets its version, but
+--    not its id.
 --
--- ARGV: verb, field, subject and rule, window, override, `server` or empty, new id, maximum number of
--- overrides, length of the log. Returns how many overrides were removed; -1 if there are too many.
+-- ARGV: verb, field, subject and rule, window, override, `server` or the time in microseconds (0: unknown),
+-- id of this change, maximum number of overrides, length of the log. Returns how many overrides were
+-- removed; -1 if there are too many; -2 if the head cannot be read, because a later version has written it.
 -- A change costs the same for any number of overrides: it sweeps a few fields for ended overrides.
 local verb, field, subject, window, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local by_server, max, log = ARGV[6] == 'server', tonumber(ARGV[8]), tonumber(ARGV[9])
-local key, now = KEYS[1], 0
-if by_server then
+local max, log = tonumber(ARGV[8]), tonumber(ARGV[9])
+local key, now = KEYS[1], tonumber(ARGV[6])
+if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
 end
 
-local head = redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'head') or ''
-local id, version, count, endless, latest, cursor =
-  string.match(head, '^(%x+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-if not id then
+local head = redis.call('TYPE', key).ok == 'hash' and redis.call('HGET', key, 'head')
+local id, version, count, endless, latest, cursor = ARGV[7], 0, 0, 0, 0, '0'
+if head then
+  id, version, count, endless, latest, cursor =
+    string.match(head, '^(%x+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+  if not id then
+    return -2
+  end
+else
+  -- Not written by this crate.
   redis.call('DEL', key)
-  id, version, count, endless, latest, cursor = ARGV[7], 0, 0, 0, 0, '0'
 end
 version, count, endless, latest = tonumber(version), tonumber(count), tonumber(endless), tonumber(latest)
 
@@ -48,7 +55,7 @@ local function filter(text, is_replaced)
     if is_replaced(string.match(line, '^%S+')) then
       account(line, -1)
       replaced = replaced + 1
-    elseif by_server and ends and ends <= now then
+    elseif ends and ends <= now then
       account(line, -1)
     else
       kept[#kept + 1] = line
@@ -95,7 +102,7 @@ local function unchanged(result, before)
   return result
 end
 
-if by_server then
+if now > 0 then
   sweep(count < max and 16 or 1000)
 end
 local before = { count = count, endless = endless }
@@ -119,12 +126,12 @@ if count == 0 then
   redis.call('DEL', key)
   return removed
 end
-version = version + 1
-table.insert(lines, 1, subject)
+version, id = version + 1, ARGV[7]
+table.insert(lines, 1, id .. '\n' .. subject)
 redis.call('HSET', key, 'log:' .. version, table.concat(lines, '\n'))
 redis.call('HDEL', key, 'log:' .. (version - log))
 write_head()
-if endless > 0 or not by_server then
+if endless > 0 or now == 0 then
   redis.call('PERSIST', key)
 else
   redis.call('PEXPIRE', key, math.max(math.ceil((latest - now) / 1000), 1))

@@ -18,12 +18,16 @@
 -- Instant of the charge to refund.
 local charged_at = 0
 
--- One function per kind of counter. Arguments: the operation (EVALUATE, TAKE, SPEND, CHARGE, UNDO or
--- DROP), the instant, the cost, the quota (amount, window, two numbers more, the power of its tick),
--- the key of its log, and the state: the instant of the last write, nil if there is no counter, and
--- the numbers of its record.
+-- One function per kind of counter. Arguments: the operation, the instant, the cost, the quota (amount,
+-- window, two numbers more, the power of its tick), the key of its log, and the state: the instant of
+-- the last write, nil if there is no counter, and the numbers of its record.
+-- Operations: EVALUATE computes the usage. TRY_CHARGE also computes the record with the charge, if there
+-- is room. CHARGE_AT_ONCE (logs only) writes it as well. CHARGE charges without a limit. UNDO refunds.
+-- DROP removes expired entries, or moves the counter to another instant.
 -- Returns outcome, used and reset. If the counter changes, also the end of its new record (from
--- `expires` on), the instant at which that becomes worthless, and its second, rounded up. The functions
+-- `expires` on), the instant at which it is equivalent to a new record, and its second, rounded up. The functions
 -- have no side effects, except that of logs, which returns `true` instead of a record where it has yet
 -- to write.
 local steps = {}
+-- What `struct.unpack` reads of a record of each kind: head, expires, seen and the state.
+local formats = {}

@@ -13,8 +13,8 @@
 --    before I7, index I4, from I7, entries. The first `skip` entries of the first chunk have left.
 --
 -- `before` is the sum of all charges before the chunk, `index` the number of entries before it, both
--- since the queue began and without those that were refunded; `start` and `index` of field `h` say the
--- same of the oldest entry that is left. `from` is no later than the first entry of the chunk, and
+-- since the queue began and without those that were refunded. In field `h`, `start` and `index` are the
+-- sum and the number before the oldest entry that is left. `from` is no later than the first entry of the chunk, and
 -- later than every entry before it. Sums are taken modulo 2^53, numbers of entries modulo 2^32: only
 -- differences matter, and these are smaller.
 --
@@ -32,6 +32,7 @@ local function minus(a, b)
   return a >= b and a - b or a + (TWO_TO_53 - b)
 end
 
+formats[LOG] = '<c6I4I7I7'
 steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen, shift)
   shift = seen and shift or 0
   now = now + shift
@@ -85,8 +86,8 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen, s
     end
     return sum
   end
-  -- The last of the chunks from `low` to `high` that lies before what is searched for. The chunk `low`
-  -- is taken to do so.
+  -- Returns the last of the chunks from `low` to `high` for which `is_before` holds. Precondition: it
+  -- holds for `low`, which is not tested.
   local function search(low, high, is_before)
     while low < high do
       local middle = low + math.ceil((high - low) / 2)
@@ -133,7 +134,7 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen, s
       gone, gone_entries, place = gone + charged, gone_entries + 1, place + 1
     end
   end
-  -- Less than nothing is left only of a queue that lost a chunk.
+  -- `gone` exceeds `total` only if a chunk was lost.
   total = total > gone and total - gone or 0
   entries = entries > gone_entries and entries - gone_entries or 0
   start, index = plus(start, gone % TWO_TO_53), (index + gone_entries) % TWO_TO_32
@@ -171,7 +172,7 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen, s
   end
 
   local outcome, used, reset = ALLOWED, nil, nil
-  if what <= SPEND then
+  if what <= CHARGE_AT_ONCE then
     local dropped = number
     local needed = total - (amount - cost)
     if cost > amount or cost == 0 and total <= amount then
@@ -185,8 +186,8 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen, s
       number, place = dropped, stops_at
     end
     local charges = outcome == ALLOWED and cost > 0
-    if what ~= SPEND or not charges and number == first then
-      return outcome, used, reset - shift, what == TAKE and (charges or number > first)
+    if what ~= CHARGE_AT_ONCE or not charges and number == first then
+      return outcome, used, reset - shift, what == TRY_CHARGE and (charges or number > first)
     end
     what = charges and CHARGE or DROP
   end

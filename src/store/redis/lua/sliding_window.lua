@@ -4,6 +4,7 @@
 -- State: current I4, previous I4. The current window contains `seen`, so its start is not stored. Limits and
 -- counts are below 2^32: larger limits are rejected when a quota is built, larger counts are cut off at
 -- `most`. See algorithm/sliding_window.rs.
+formats[SLIDING] = '<c6I4I7I4I4'
 steps[SLIDING] = function(
   what, now, cost, amount, window, tick, most, _, _, seen, current, previous
 )
@@ -13,7 +14,7 @@ steps[SLIDING] = function(
     previous, current = seen and seen >= start - window and current or 0, 0
   end
   local used = 0
-  if what <= TAKE then
+  if what <= TRY_CHARGE then
     local counted, fading = current, previous
     if counted > most then
       counted = most

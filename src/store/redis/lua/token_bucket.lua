@@ -2,6 +2,7 @@
 -- A bucket of permits that refills steadily, as what is missing from it, in permits × ticks. State:
 -- level I6 (what is missing), filled I7 (until when refilling is accounted for), power B: the level is
 -- counted in ticks of 10^power microseconds. See algorithm/token_bucket.rs.
+formats[TOKEN] = '<c6I4I7I6I7B'
 steps[TOKEN] = function(
   what, now, cost, amount, window, tick, burst, power, _, seen, level, filled, its_power
 )
@@ -55,7 +56,7 @@ steps[TOKEN] = function(
     -- with the next tick, and no permit comes before its time.
     taken_from = now + -now % tick
   end
-  if what <= TAKE then
+  if what <= TRY_CHARGE then
     used = (level + -level % permit) / permit
     if cost > burst then
       return NEVER, used, level > 0 and filled + refills_in(level) or now

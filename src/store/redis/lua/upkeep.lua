@@ -45,7 +45,7 @@ local function without_removed(value)
 end
 
 for _, key in ipairs(KEYS) do
-  local value = load_value(key)
+  local value = whole_records(redis.pcall('GET', key) or '')
   if value ~= '' then
     local rest, kept, dropped, logs = without_removed(value)
     answer = answer + (verb == 'count' and kept or dropped)

@@ -11,18 +11,18 @@
 --
 -- A string that is not made of whole records counts as empty. The next write replaces it.
 
--- Returns the value of a key, '' if there is none. A key of another type counts as absent.
-local function load_value(key)
-  local value, at = redis.pcall('GET', key) or '', 1
+-- Returns what `GET` has returned, '' if that is not made of whole records. A key of another type counts
+-- as absent.
+local function whole_records(value)
   if value.err then
     if not value.err:find('WRONGTYPE', 1, true) then
       error(value)
     end
     value = ''
   end
-  local size = #value
+  local at, size = 1, #value
   while at + RECORD_BYTES - 1 <= size do
-    at = at + RECORD_BYTES + value:byte(at + HEAD_BYTES - 1) % 16
+    at = at + RECORD_BYTES + value:byte(at + RECORD_HEAD_BYTES - 1) % 16
   end
   return at == size + 1 and value or ''
 end

@@ -11,24 +11,28 @@ use crate::store::Override;
 /// Overrides of one subject under one rule, as the log of changes has them.
 #[derive(Debug)]
 pub(super) struct OverrideChange {
+    /// Random id of the change.
+    pub(super) id: String,
     /// Identifies subject and rule. Its quota has no meaning.
     pub(super) of: Override,
     pub(super) all: Vec<Override>,
 }
 
 impl OverrideChange {
-    /// Reads an entry of the log: subject and rule, then one override per line.
+    /// Reads an entry of the log: id, subject and rule, then one override per line.
     pub(super) fn read(text: &str) -> Option<Self> {
+        let (id, text) = text.split_once('\n')?;
         let (of, lines) = text.split_once('\n').unwrap_or((text, ""));
         Some(Self {
+            id: id.to_owned(),
             of: read(of)?,
             all: read_lines(lines).collect(),
         })
     }
 }
 
-/// Reads the value of a field: one override per line, each after its window. Ignores lines that are
-/// none.
+/// Reads the value of a field: one override per line, each after its window. Ignores malformed
+/// lines.
 pub(super) fn read_lines(text: &str) -> impl Iterator<Item = Override> {
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.filter_map(|(_, text)| read(text))
@@ -53,7 +57,7 @@ pub(super) fn written(this: &Override) -> String {
     text
 }
 
-/// Reads an override. `None` if the text is none, or comes from a later version of this crate.
+/// Reads an override. `None` if the text is malformed, or was written by a later version of this crate.
 pub(super) fn read(text: &str) -> Option<Override> {
     let mut words = text.split(' ');
     let ends = words.next()?;

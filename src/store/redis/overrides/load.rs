@@ -12,7 +12,7 @@ use super::{LOG_LEN, LoadState};
 use crate::clock::Clock as _;
 use crate::store::Override;
 use crate::store::redis::Shared;
-use crate::store::redis::error::RedisStoreError;
+use crate::store::redis::error::{ErrorCause, RedisStoreError};
 use crate::store::redis::queue::{QueuedCommand, RequestQueue};
 use crate::store::redis::upkeep::DEADLINE;
 
@@ -48,9 +48,10 @@ enum CopyVersion {
     Number(Version),
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Version {
-    /// Changes if the hash was deleted and created again.
+    /// Random id of the last change. Numbers are not unique: a failover may lose a change, and another
+    /// one gets its number.
     id: String,
     number: u64,
 }
@@ -62,25 +63,52 @@ struct Head {
 }
 
 impl Head {
-    /// `None` if the text is no head. The first change deletes such a hash.
+    /// `None` if the text is no head: a later version of this crate has written it.
     fn read(text: &str) -> Option<Self> {
-        let mut words = text.split(' ');
+        let words: Vec<&str> = text.split(' ').collect();
+        let [id, number, count, _, _, _] = words[..] else {
+            return None;
+        };
         Some(Self {
             version: Version {
-                id: words.next()?.to_owned(),
-                number: words.next()?.parse().ok()?,
+                id: id.to_owned(),
+                number: number.parse().ok()?,
             },
-            count: words.next()?.parse().ok()?,
+            count: count.parse().ok()?,
         })
+    }
+
+    fn check_count(&self, max: usize, place: &Arc<str>) -> Result<(), RedisStoreError> {
+        if self.count > max {
+            return Err(RedisStoreError::new(
+                place,
+                ErrorCause::TooManyOverrides(max),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Reads the field of a hash; `None` if there is none.
+    fn read_field(text: Option<&str>, place: &Arc<str>) -> Result<Option<Self>, RedisStoreError> {
+        let read = |text| {
+            Self::read(text)
+                .ok_or_else(|| RedisStoreError::new(place, ErrorCause::UnreadableOverrides))
+        };
+        text.map(read).transpose()
     }
 }
 
 impl Shared {
-    /// Polls until the store is dropped.
+    /// Polls until the store is dropped. After the first success, the configuration of the server is checked.
     pub(in crate::store::redis) async fn follow_overrides(shared: Weak<Self>) {
+        let mut is_checked = false;
         while let Some(shared) = shared.upgrade() {
             let result = shared.update_copy().await;
             let is_done = shared.report_load(result);
+            if is_done && !std::mem::replace(&mut is_checked, true) {
+                // Weak: a check waits for Redis, and must not keep a dropped store alive.
+                tokio::spawn(Self::warn_about_configuration(Arc::downgrade(&shared)));
+            }
             drop(shared);
             sleep(if is_done {
                 POLL_INTERVAL
@@ -100,6 +128,7 @@ impl Shared {
         let is_loaded = matches!(before, LoadState::Loaded | LoadState::Outdated(..));
         let Err(error) = result else {
             if !is_loaded {
+                let _ = self.copy.loaded_at.set(self.clock.now());
                 self.overrides.finish_loading();
             }
             if !matches!(before, LoadState::Loaded) {
@@ -126,7 +155,7 @@ impl Shared {
         let mut head = redis::cmd("HGET");
         let head = head.arg(&key).arg(HEAD);
         let head: Option<String> = self.servers.command(&key, head, DEADLINE).await?;
-        let Some(head) = head.as_deref().and_then(Head::read) else {
+        let Some(head) = Head::read_field(head.as_deref(), self.servers.place())? else {
             if copy.has_own_changes || copy.version != CopyVersion::Empty {
                 self.change_table(|shared| shared.overrides.replace([]))
                     .await;
@@ -137,46 +166,47 @@ impl Shared {
             }
             return Ok(());
         };
-        let missing = match &copy.version {
+        let known = match &copy.version {
             CopyVersion::Number(known) if *known == head.version => {
                 if !copy.has_own_changes {
                     return Ok(());
                 }
                 None
             }
-            CopyVersion::Number(known) => changes_since(known, &head.version),
+            CopyVersion::Number(known) => Some(known),
             CopyVersion::Unknown | CopyVersion::Empty => None,
         };
         let reader = |queue| OverrideReader {
             queue,
             key: key.clone(),
         };
-        let changes = match missing {
-            Some(numbers) => {
-                let is_small = numbers.end() - numbers.start() < FEW_CHANGES;
-                let queue = if is_small {
-                    self.servers.queue(&key, DEADLINE).await?
-                } else {
-                    self.servers.dedicated(&key, DEADLINE).await?
-                };
-                reader(queue).changes(numbers).await?
+        let is_near = |known: &&Version| head.version.number.abs_diff(known.number) < FEW_CHANGES;
+        let mut changes = None;
+        if let Some(known) = known.filter(is_near) {
+            let reader = reader(self.servers.queue(&key, DEADLINE).await?);
+            changes = reader.changes(known, &head.version).await?;
+        }
+        let mut all = Vec::new();
+        let mut version = head.version.clone();
+        if changes.is_none() {
+            // Before a connection is opened, at each poll.
+            head.check_count(self.copy.max, self.servers.place())?;
+            let reader = reader(self.servers.dedicated(&key, DEADLINE).await?);
+            if let Some(known) = known {
+                changes = reader.changes(known, &head.version).await?;
             }
-            None => None,
-        };
-        let version = if let Some(changes) = changes {
-            self.change_table(move |shared| {
+            if changes.is_none() {
+                (all, version) = reader.load(head, self.copy.max).await?;
+            }
+        }
+        self.change_table(move |shared| match changes {
+            Some(changes) => {
                 let changes = changes.into_iter().map(|change| (change.of, change.all));
                 shared.overrides.apply(changes);
-            })
-            .await;
-            head.version
-        } else {
-            let queue = self.servers.dedicated(&key, DEADLINE).await?;
-            let (all, version) = reader(queue).load(head, self.copy.max).await?;
-            self.change_table(move |shared| shared.overrides.replace(all))
-                .await;
-            version
-        };
+            }
+            None => shared.overrides.replace(all),
+        })
+        .await;
         *copy = CopyState {
             version: CopyVersion::Number(version),
             has_own_changes: false,
@@ -194,13 +224,6 @@ impl Shared {
     }
 }
 
-/// Returns the numbers of the changes after `known`, if the log may have all of them.
-fn changes_since(known: &Version, current: &Version) -> Option<std::ops::RangeInclusive<u64>> {
-    let missing = current.number.checked_sub(known.number)?;
-    let has_all = known.id == current.id && missing <= LOG_LEN;
-    has_all.then_some(known.number + 1..=current.number)
-}
-
 /// Reads overrides.
 struct OverrideReader {
     queue: RequestQueue,
@@ -213,21 +236,40 @@ impl OverrideReader {
         self.queue.enqueue(command, DEADLINE).value().await
     }
 
-    /// Reads changes from the log. `None` if it does not have all of them.
+    /// Reads the changes between two versions from the log. `None` if it does not have all of them, or
+    /// if `known` was lost.
     async fn changes(
         &self,
-        numbers: std::ops::RangeInclusive<u64>,
+        known: &Version,
+        current: &Version,
     ) -> Result<Option<Vec<OverrideChange>>, RedisStoreError> {
+        if known == current {
+            return Ok(Some(Vec::new()));
+        }
+        // The log also has the change `known`. It shows whether the copy is a part of this history.
+        let missing = current.number.checked_sub(known.number);
+        if !missing.is_some_and(|missing| (1..LOG_LEN).contains(&missing)) {
+            return Ok(None);
+        }
         let mut get = redis::cmd("HMGET");
         get.arg(&self.key);
-        for number in numbers {
+        for number in known.number..=current.number {
             get.arg(format!("{LOG}{number}"));
         }
         let texts: Vec<Option<String>> = self.run(&get).await?;
         let changes = texts
             .iter()
             .map(|text| OverrideChange::read(text.as_deref()?));
-        Ok(changes.collect())
+        let Some(mut changes) = changes.collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let ids = (changes.first(), changes.last());
+        let ids = (ids.0.map(|first| &first.id), ids.1.map(|last| &last.id));
+        if ids != (Some(&known.id), Some(&current.id)) {
+            return Ok(None);
+        }
+        changes.remove(0);
+        Ok(Some(changes))
     }
 
     /// Reads all overrides in pages. Changes that are made meanwhile are taken from the log.
@@ -236,23 +278,16 @@ impl OverrideReader {
         mut head: Head,
         max: usize,
     ) -> Result<(Vec<Override>, Version), RedisStoreError> {
+        let place = self.queue.place();
         for _ in 0..ATTEMPTS {
-            if head.count > max {
-                let place = self.queue.place();
-                return Err(RedisStoreError::too_many_overrides(place, max));
-            }
+            head.check_count(max, place)?;
             let mut all = self.pages().await?;
             let mut get = redis::cmd("HGET");
             let text: Option<String> = self.run(get.arg(&self.key).arg(HEAD)).await?;
-            let Some(after) = text.as_deref().and_then(Head::read) else {
+            let Some(after) = Head::read_field(text.as_deref(), place)? else {
                 break;
             };
-            let changes = match changes_since(&head.version, &after.version) {
-                Some(numbers) if numbers.is_empty() => Some(Vec::new()),
-                Some(numbers) => self.changes(numbers).await?,
-                None => None,
-            };
-            if let Some(changes) = changes {
+            if let Some(changes) = self.changes(&head.version, &after.version).await? {
                 let later = changes.into_iter().map(|change| {
                     let field = super::Prefix::hash_of(&change.of.subject(), change.of.rule());
                     (field, change.all)
@@ -263,7 +298,7 @@ impl OverrideReader {
             }
             head = after;
         }
-        Err(RedisStoreError::overrides_not_loaded(self.queue.place()))
+        Err(RedisStoreError::new(place, ErrorCause::OverridesNotLoaded))
     }
 
     /// Reads all fields. A field that changes meanwhile may be read before or after the change.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::batch::{Batch, Check};
 use crate::key::{Counter, Subject};
+use crate::store::redis::error::ErrorCause;
 use crate::store::redis::key::Prefix;
 use crate::store::redis::queue::{PendingReply, Response};
 use crate::store::redis::script::Verb;
@@ -125,7 +126,7 @@ fn requests_that_expire_in_flight_stay_until_their_call_ends() {
     let (mut early, mut late) = (push(&mut queues, 1, 0, 10), push(&mut queues, 2, 0, 20));
     let call = queues.next().expect("a free call");
     for expired in std::iter::from_fn(|| queues.expire(Timestamp::from_micros(10))) {
-        let error = RedisStoreError::late(&"host".into(), expired.within);
+        let error = RedisStoreError::new(&"host".into(), ErrorCause::Late(expired.within));
         assert!(expired.reply.send(Err(error)).is_ok());
     }
     assert!(reply_of(&mut early).is_some_and(|reply| reply.is_err()));
@@ -234,7 +235,7 @@ fn unsent_requests_can_be_rejected_by_deadline() {
     let mut sent = push(&mut queues, 1, 0, 9);
     let call = queues.next().expect("a free call");
     let (mut urgent, mut patient) = (push(&mut queues, 2, 0, 9), push(&mut queues, 3, 0, 99));
-    let error = RedisStoreError::closed_by_server(&"host".into());
+    let error = RedisStoreError::new(&"host".into(), ErrorCause::ClosedByServer);
     queues.reject_unsent(&error, Timestamp::from_micros(10));
     assert!(reply_of(&mut urgent).is_some_and(|reply| reply.is_err()));
     assert!(reply_of(&mut patient).is_none());

@@ -11,7 +11,7 @@ use crate::examples::quickstart::commands;
 const GATEWAY_TOML: &str = include_str!("../../../../examples/gateway/gateway.toml");
 
 /// Writes a temporary file.
-fn file(name: &str, text: &str) -> PathBuf {
+pub(super) fn file(name: &str, text: &str) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let path = directory.join(format!("gateway-{}-{name}", std::process::id()));
     fs::write(&path, text).unwrap();
@@ -29,6 +29,18 @@ async fn invalid_values_are_rejected_by_name() {
         ("TRUSTED_PROXIES", "127.0.0.1;10.0.0.1", NETWORKS),
         ("ADMIN_TOKEN", "", "at least 8 visible ASCII characters"),
         ("ADMIN_TOKEN", "hush hush hush", "without spaces"),
+        ("ADMIN_TOKENS", "alice:write:short", "name:role:secret"),
+        (
+            "ADMIN_TOKENS",
+            "alice:admin:a-secret-of-alice",
+            "read or write",
+        ),
+        (
+            "ADMIN_TOKENS",
+            "alice:write:a-secret-of-alice,alice:read:another-secret",
+            "names differ",
+        ),
+        ("ADMIN_TOKENS", "a-secret-of-alice", "name:role:secret"),
         ("REDIS_URL", "127.0.0.1:6379", "redis://"),
         ("REDIS_URL", "redis+tls://127.0.0.1:6379", "redis://"),
         ("TOLLGATE_CONFIG", "", "the path of a policy file"),
@@ -143,5 +155,40 @@ async fn only_the_development_secret_is_printed() {
             "{printed}"
         );
         assert!(!printed.contains("hush-hush"), "{printed}");
+    }
+}
+
+/// Tokens with names replace the random one.
+#[tokio::test]
+async fn admin_tokens_of_the_environment_have_roles() {
+    let tokens = "alice:write:secret-of-alice,grafana:read:secret-of-grafana";
+    let mut example = Example::start("gateway", &[("ADMIN_TOKENS", tokens)]).await;
+    loop {
+        let line = example.line().await;
+        assert!(
+            !line.contains("Token of this run") && !line.contains("secret-of"),
+            "{line}"
+        );
+        if line.contains("/v1/rate-limits/status") {
+            break;
+        }
+    }
+    let client = example.version_1();
+    for (secret, reads, changes) in [
+        ("secret-of-alice", 200, 409),
+        ("secret-of-grafana", 200, 403),
+        ("secret-of-mallory", 401, 401),
+    ] {
+        let bearer = format!("Bearer {secret}");
+        let headers = [("authorization", &*bearer)];
+        let answer = client.send("GET /admin/api/statistics", &headers).await;
+        assert_eq!(answer.status, reads, "{secret}");
+        let answer = client.send("POST /admin/api/reload", &headers).await;
+        assert_eq!(
+            answer.status == 403,
+            changes == 403,
+            "{secret}: {}",
+            answer.body
+        );
     }
 }

@@ -1,5 +1,10 @@
-//! Layers of several processes on a cluster, one master of which fails. Only the callers whose slots
-//! it has follow the failure mode of their rules.
+//! Layers of several processes on a cluster, one master of which fails. Only callers whose slots are on
+//! that master follow the failure mode of their rules.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "`scripts/test-faults` shows what was measured"
+)]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +24,7 @@ const PROCESSES: usize = 3;
 /// Long enough that a busy machine causes no late replies.
 const DEADLINE: Duration = Duration::from_millis(500);
 const OUTAGE: Duration = Duration::from_secs(3);
-/// What a busy machine may add to a promised time.
+/// Additional time on a busy machine.
 const SLOW_MACHINE: Duration = Duration::from_secs(2);
 
 /// One process of a fleet: a service with a layer and a store of its own.
@@ -74,7 +79,7 @@ fn count(statuses: &[u16], status: u16) -> usize {
     statuses.iter().filter(|found| **found == status).count()
 }
 
-/// The shared limit admits exactly [`LIMIT`] requests of the fleet, and no request fails.
+/// Asserts that the shared limit admits exactly [`LIMIT`] requests of the fleet, and that none fails.
 async fn assert_exact(fleet: &[Process], mode: &str, caller: &str) {
     let statuses = burst(fleet, mode, caller).await;
     let found = [200, 429].map(|status| count(&statuses, status));
@@ -97,19 +102,19 @@ async fn wait_for_health(fleet: &[Process], healthy: bool, within: Duration) {
     }
 }
 
-async fn fails_alone(fail: fn(&mut Server), recover: fn(&mut Server)) {
+async fn assert_only_one_master_fails(fail: fn(&mut Server), recover: fn(&mut Server)) {
     let (log, _listening) = Log::listen();
     let mut nodes = Nodes::start();
     for server in &nodes.servers {
-        // Otherwise the other masters reject all requests as soon as they agree that one is gone.
+        // Without this, the other masters reject all requests once they agree that one has failed.
         server.run::<String>(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]);
         server.run::<String>(&["CONFIG", "SET", "cluster-node-timeout", "1000"]);
     }
-    let scout = nodes.store().prefix("scout").build().unwrap();
-    let [first, sick, last] = nodes.callers_by_node(&scout).await;
+    let probe_store = nodes.store().prefix("probe_store").build().unwrap();
+    let [first, failing, last] = nodes.callers_by_node(&probe_store).await;
     let healthy: Vec<&String> = first.iter().chain(&last).collect();
     let fleet = [(); PROCESSES].map(|()| Process::start(&nodes.url()));
-    for caller in healthy.iter().copied().chain(&sick) {
+    for caller in healthy.iter().copied().chain(&failing) {
         for process in &fleet {
             assert_eq!(process.status("", caller).await, 200, "the server is up");
         }
@@ -119,16 +124,16 @@ async fn fails_alone(fail: fn(&mut Server), recover: fn(&mut Server)) {
     fail(&mut nodes.servers[1]);
     let (started, mut allowed, mut rounds) = (Instant::now(), 0, 0);
     while started.elapsed() < OUTAGE {
-        // All callers of the sick node send requests through all processes.
+        // All callers of the failing node send requests through all processes.
         let mut rejected = Vec::new();
         for process in &fleet {
-            rejected.push(process.status("deny", &sick[0]));
-            rejected.push(process.status("deny", &sick[1]));
+            rejected.push(process.status("deny", &failing[0]));
+            rejected.push(process.status("deny", &failing[1]));
         }
         assert_eq!(count(&join_all(rejected).await, 503), 2 * PROCESSES);
-        let admitted = burst(&fleet, "allow", &sick[2]).await;
+        let admitted = burst(&fleet, "allow", &failing[2]).await;
         assert_eq!(count(&admitted, 200), PROCESSES * 12, "{admitted:?}");
-        let local = burst(&fleet, "local", &sick[3]).await;
+        let local = burst(&fleet, "local", &failing[3]).await;
         assert_eq!(count(&local, 503), 0, "{local:?}");
         allowed += count(&local, 200);
         let caller = healthy.get(rounds % healthy.len()).unwrap();
@@ -153,7 +158,7 @@ async fn fails_alone(fail: fn(&mut Server), recover: fn(&mut Server)) {
         assert_eq!(named, [false, true, false], "{why}");
     }
 
-    // One event per process and second, and one more for the start.
+    // One event per process and second, and one for the start.
     let failed = log.about("rate_limit_store_failed");
     let seconds = usize::try_from(started.elapsed().as_secs()).unwrap() + 1;
     assert!(
@@ -168,7 +173,7 @@ async fn fails_alone(fail: fn(&mut Server), recover: fn(&mut Server)) {
     assert_eq!(recovered.len(), 0, "{recovered:?}");
 
     recover(&mut nodes.servers[1]);
-    // A restarted master rejects requests until it has found the others.
+    // A restarted master rejects requests until it is connected to the others.
     while !nodes.servers[1]
         .run::<String>(&["CLUSTER", "INFO"])
         .contains("cluster_state:ok")
@@ -177,16 +182,23 @@ async fn fails_alone(fail: fn(&mut Server), recover: fn(&mut Server)) {
         sleep(Duration::from_millis(20)).await;
     }
     wait_for_health(&fleet, true, RECOVERY + SLOW_MACHINE).await;
-    for caller in &sick[4..] {
+    for caller in &failing[4..] {
         assert_exact(&fleet, "deny", caller).await;
     }
     let recovered = log.about("rate_limit_store_recovered");
     assert!(recovered.len() <= PROCESSES, "{recovered:?}");
+    println!(
+        "{rounds} rounds in {:?}: callers of healthy masters admitted exactly {LIMIT}, none got 503; \
+         {} failure events, {} recovery events; one caller counted locally was admitted {allowed} times",
+        started.elapsed(),
+        failed.len(),
+        recovered.len(),
+    );
 }
 
 #[tokio::test]
 async fn frozen_master_affects_only_callers_of_its_slots() {
-    fails_alone(
+    assert_only_one_master_fails(
         |server| server.signal("STOP"),
         |server| server.signal("CONT"),
     )
@@ -195,17 +207,17 @@ async fn frozen_master_affects_only_callers_of_its_slots() {
 
 #[tokio::test]
 async fn killed_master_affects_only_callers_of_its_slots() {
-    fails_alone(Server::kill, Server::launch).await;
+    assert_only_one_master_fails(Server::kill, Server::launch).await;
 }
 
-/// Rounds of faults in tests that repeat them. `scripts/test-faults` runs more.
+/// Returns the number of rounds in tests that repeat faults. `scripts/test-faults` runs more.
 fn rounds() -> usize {
     std::env::var("TOLLGATE_TEST_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap())
 }
 
-/// After an outage and a time without requests, the first burst is counted by the shared limit.
+/// After an outage and a time without requests, the first burst is counted exactly by the shared limit.
 #[tokio::test]
-async fn first_burst_after_an_outage_and_a_quiet_time_is_counted_exactly() {
+async fn first_burst_after_an_idle_outage_is_counted_exactly() {
     let server = Server::start();
     let fleet = [(); PROCESSES].map(|()| Process::start(&server.url()));
     for process in &fleet {
@@ -232,5 +244,6 @@ async fn first_burst_after_an_outage_and_a_quiet_time_is_counted_exactly() {
         for mode in ["deny", "allow", "local"] {
             assert_exact(&fleet, mode, &format!("round-{round}")).await;
         }
+        println!("round {round}: admitted exactly {LIMIT} per rule after freeze and thaw");
     }
 }

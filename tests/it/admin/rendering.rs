@@ -1,4 +1,4 @@
-//! What the dashboard draws of a whole day, on a manual clock.
+//! The dashboard after a whole day of requests on a manual clock.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::{Served, TOKEN};
 use crate::browser::Browser;
 use crate::support::http::{echo, layer, send};
 
-/// A day of an API: well-behaved users, a job that never waits, and password guessing in the last
-/// hour.
-async fn a_day() -> Served {
+/// Serves a layer after a day of requests: regular users, a job that never waits, and password guessing
+/// in the last hour.
+async fn serve_after_a_day() -> Served {
     let policy = Policy::builder()
         .tiers(Tiers::new("free").tier("team", 5).tier("enterprise", 20))
         .everyone("600/hour")
@@ -68,8 +68,8 @@ async fn a_day() -> Served {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_over_time_for_an_hour_and_for_a_day() {
-    let served = a_day().await;
+async fn timeline_shows_denials_of_the_last_hour_and_day() {
+    let served = serve_after_a_day().await;
     let statistics = served.get("statistics").await.json();
     let page = format!("http://{}/admin", served.address);
     for scheme in ["light", "dark"] {
@@ -80,23 +80,23 @@ async fn a_line_over_time_for_an_hour_and_for_a_day() {
         browser.write("#token", TOKEN).await;
         browser.press("Enter").await;
         browser.until_shows("#pulse", "Live").await;
-        // As many points as there are minutes that are over, and as high as there were denials.
+        // One point for each complete minute. Its height is the number of denials.
         let points =
             "document.querySelector('#timeline .line').getAttribute('d').split('L').length";
         browser.until(&format!("{points} === 59")).await;
         browser.picture(&format!("busy-hour-{scheme}")).await;
         let most = statistics["last_hour"].as_array().unwrap().iter();
         let most = most.map(|span| span["denied"].as_u64().unwrap()).max();
-        let words = browser
+        let label = browser
             .value("document.querySelector('#timeline svg').ariaLabel")
             .await;
-        let words = words.as_str().unwrap();
+        let label = label.as_str().unwrap();
         let total = &statistics["denied_last_hour"];
         let expected = format!(
             "{total} denials in the past hour, at most {} in a minute.",
             most.unwrap()
         );
-        assert!(words.starts_with(&expected), "{words}");
+        assert!(label.starts_with(&expected), "{label}");
 
         browser.click("[data-period=day]").await;
         browser.until(&format!("{points} === 95")).await;
@@ -108,8 +108,8 @@ async fn a_line_over_time_for_an_hour_and_for_a_day() {
     }
 }
 
-/// A layer that denies all requests of one user, whatever its name is.
-async fn denies(user: String) -> Served {
+/// Serves a layer that denies all requests of one user.
+async fn serve_and_deny(user: String) -> Served {
     let (builder, clock) = layer("1/hour");
     let builder = builder.identify_with(move |_| Some(Identity::user(&user)));
     let limits = builder.build().unwrap();
@@ -122,7 +122,7 @@ async fn denies(user: String) -> Served {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_are_isolated_and_their_control_characters_escaped() {
-    let served = denies("a\u{202e}b\u{1b}c\nd".to_owned()).await;
+    let served = serve_and_deny("a\u{202e}b\u{1b}c\nd".to_owned()).await;
     let page = format!("http://{}/admin", served.address);
     let mut browser = Browser::open(&page, (1280, 900), "light").await;
     browser
@@ -135,18 +135,18 @@ async fn names_are_isolated_and_their_control_characters_escaped() {
         .await;
     let bidi = "getComputedStyle(document.querySelector('#offenders code')).unicodeBidi";
     assert_eq!(browser.value(bidi).await, json!("isolate"));
-    // The look-up still uses the name itself.
+    // The look-up uses the unescaped name.
     browser.click("#offenders button").await;
     browser.until_shows("#found-caller .chip", "blocked").await;
     assert_eq!(browser.complaints(), [""; 0]);
     browser.close().await;
 }
 
-/// A part of a name is the name of another caller, so that it cannot be looked up.
+/// A caller with a cut name cannot be looked up, because the part may be the name of another caller.
 #[tokio::test]
 async fn names_in_statistics_are_cut_at_256_bytes() {
     for (length, is_cut) in [(251, false), (252, true), (8_000, true)] {
-        let served = denies("x".repeat(length)).await;
+        let served = serve_and_deny("x".repeat(length)).await;
         let statistics = served.get("statistics").await.json();
         let offender = &statistics["offenders"][0];
         let counter = offender["counter"].as_str().unwrap();

@@ -1,11 +1,11 @@
-//! Who gets in.
+//! Authentication of operators.
 
 use std::time::Duration;
 
 use tollgate::RateLimitLayer;
 use tollgate::admin::{Admin, Status};
 
-use super::{Served, TOKEN, assert_refused};
+use super::{Served, TOKEN, assert_rejected};
 use crate::support::http::layer;
 use crate::support::log::Log;
 
@@ -20,11 +20,11 @@ const PATHS: [&str; 7] = [
 ];
 
 #[tokio::test]
-async fn nothing_is_answered_without_the_token() {
+async fn requests_without_the_token_are_rejected() {
     let served = Served::new("100/hour").await;
-    let whole = format!("Bearer {TOKEN}");
-    let (part, more) = (&whole[..whole.len() - 1], format!("{whole}x"));
-    let shown = [
+    let bearer = format!("Bearer {TOKEN}");
+    let (part, more) = (&bearer[..bearer.len() - 1], format!("{bearer}x"));
+    let values = [
         "",
         "Bearer",
         "Bearer ",
@@ -33,18 +33,18 @@ async fn nothing_is_answered_without_the_token() {
         &more,
         "Basic dG9rZW4=",
     ];
-    for (path, shown) in PATHS.iter().zip(shown) {
-        let answer = served.client.send(path, &[("authorization", shown)]).await;
-        assert_refused(&answer, 401, "UNAUTHORIZED");
+    for (path, value) in PATHS.iter().zip(values) {
+        let answer = served.client.send(path, &[("authorization", value)]).await;
+        assert_rejected(&answer, 401, "UNAUTHORIZED");
         let challenge = answer.header("www-authenticate");
         assert_eq!(challenge, Some(r#"Bearer realm="tollgate""#));
     }
     for path in PATHS {
-        // A token in the URL is a token in the log.
+        // Tokens in URLs and cookies are not accepted, because URLs are logged.
         let path = format!("{path}?token={TOKEN}&access_token={TOKEN}");
         let cookie = [("cookie", &*format!("token={TOKEN}"))];
         let answer = served.client.send(&path, &cookie).await;
-        assert_refused(&answer, 401, "UNAUTHORIZED");
+        assert_rejected(&answer, 401, "UNAUTHORIZED");
     }
     assert_eq!(served.get("policy").await.status, 200);
 }
@@ -56,10 +56,10 @@ async fn after_11_wrong_tokens_the_right_one_is_accepted() {
     let guess = [("authorization", "Bearer a-guess-at-the-token")];
     for _ in 0..10 {
         let answer = served.client.send("GET /admin/api/policy", &guess).await;
-        assert_refused(&answer, 401, "UNAUTHORIZED");
+        assert_rejected(&answer, 401, "UNAUTHORIZED");
     }
     let answer = served.client.send("GET /admin/api/policy", &guess).await;
-    let message = assert_refused(&answer, 429, "RATE_LIMIT_EXCEEDED");
+    let message = assert_rejected(&answer, 429, "RATE_LIMIT_EXCEEDED");
     let wait = answer.number("retry-after");
     assert!(message.contains(&format!("{wait} seconds")), "{message}");
     assert_eq!(log.about("rate_limit_admin_wrong_token").len(), 10);
@@ -73,41 +73,41 @@ async fn after_11_wrong_tokens_the_right_one_is_accepted() {
     assert_eq!(answer.status, 200);
     served.clock.advance(Duration::from_secs(wait));
     let answer = served.client.send("GET /admin/api/policy", &guess).await;
-    assert_refused(&answer, 401, "UNAUTHORIZED");
+    assert_rejected(&answer, 401, "UNAUTHORIZED");
 }
 
 #[tokio::test]
 async fn wrong_admin_tokens_without_an_address_are_not_limited_and_their_events_are() {
     let (log, _listening) = Log::listen();
     let (builder, clock) = layer("100/hour");
-    let admin = Admin::new(&builder.build().unwrap()).token(TOKEN);
+    let admin = Admin::new(&builder.build().unwrap()).shared_token(TOKEN);
     let app = admin.router().unwrap();
     let send = async |token: &str| {
         let token = format!("Bearer {token}");
         crate::support::http::send(&app, "GET /api/policy", &[("authorization", &token)]).await
     };
     for _ in 0..30 {
-        assert_refused(&send("a-guess-at-the-token").await, 401, "UNAUTHORIZED");
+        assert_rejected(&send("a-guess-at-the-token").await, 401, "UNAUTHORIZED");
     }
     assert_eq!(send(TOKEN).await.status, 200);
     assert_eq!(log.about("rate_limit_admin_wrong_token").len(), 10);
     clock.advance(Duration::from_mins(2));
-    assert_refused(&send("a-guess-at-the-token").await, 401, "UNAUTHORIZED");
+    assert_rejected(&send("a-guess-at-the-token").await, 401, "UNAUTHORIZED");
     assert_eq!(log.about("rate_limit_admin_wrong_token").len(), 11);
 }
 
 #[tokio::test]
-async fn who_shows_no_token_uses_up_nothing() {
+async fn requests_without_a_token_do_not_charge_the_failed_auth_quota() {
     let served = Served::new("100/hour").await;
     for _ in 0..50 {
         let answer = served.client.send("GET /admin/api/policy", &[]).await;
-        assert_refused(&answer, 401, "UNAUTHORIZED");
+        assert_rejected(&answer, 401, "UNAUTHORIZED");
     }
     assert_eq!(served.get("policy").await.status, 200);
 }
 
 #[tokio::test]
-async fn an_open_door_is_open() {
+async fn without_token_insecure_accepts_requests_without_a_token() {
     let (builder, clock) = layer("100/hour");
     let limits = builder.build().unwrap();
     let admin = Admin::new(&limits).without_token_insecure();
@@ -117,12 +117,12 @@ async fn an_open_door_is_open() {
 }
 
 #[test]
-fn a_door_without_a_word_is_not_built() {
+fn a_missing_or_short_token_is_an_error() {
     let limits = RateLimitLayer::new("1/hour").unwrap();
     let problem = Admin::new(&limits).router().unwrap_err().to_string();
     assert!(problem.contains("without_token_insecure"), "{problem}");
     let short = Admin::new(&limits)
-        .token("hush")
+        .shared_token("hush")
         .failed_auth_quota("0/hour");
     let shown = format!("{short:?}");
     assert!(!shown.contains("hush"), "{shown}");
@@ -131,9 +131,9 @@ fn a_door_without_a_word_is_not_built() {
     assert!(!problems.contains("hush"), "{problems}");
 }
 
-/// The page may do what it needs and nothing else, and no answer is kept or framed.
+/// Every response has a strict CSP, is not cached and cannot be framed.
 #[tokio::test]
-async fn every_answer_protects_itself() {
+async fn every_response_has_security_headers() {
     let served = Served::new("100/hour").await;
     let page = served.client.send("GET /admin", &[]).await;
     assert_eq!(page.status, 200);

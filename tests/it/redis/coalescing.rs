@@ -20,15 +20,17 @@ fn decide(
 ) -> JoinHandle<Result<Usage, StoreError>> {
     let subject = user(name);
     let check = Check::new(&subject, counter).with_cost(cost);
-    // The decision is queued here. The task only waits.
+    // The decision is queued here. The task only waits for the reply.
     let answer = store.decide_one(&check, Timestamp::EPOCH);
     tokio::spawn(async move { answer.await.map(|(usage, _)| usage) })
 }
 
 /// Loads the scripts into a new server.
-async fn warm(store: &Arc<RedisStore>, counters: &[&Counter]) {
+async fn load_scripts(store: &Arc<RedisStore>, counters: &[&Counter]) {
     for counter in counters {
-        take(store, &user("warm-up"), counter).await.unwrap();
+        take(store, &user("load_scripts-up"), counter)
+            .await
+            .unwrap();
     }
 }
 
@@ -39,7 +41,7 @@ async fn concurrent_decisions_share_few_calls() {
     let server = Server::start();
     let store = Arc::new(server.store().build().unwrap());
     let many = counter("many", "1000000/day");
-    warm(&store, &[&many]).await;
+    load_scripts(&store, &[&many]).await;
     server.run::<String>(&["CONFIG", "RESETSTAT"]);
     let tasks: Vec<_> = (0..TASKS)
         .map(|_| {
@@ -58,11 +60,11 @@ async fn concurrent_decisions_share_few_calls() {
         let by_task = task.await.unwrap();
         assert!(
             by_task.is_sorted(),
-            "answers come in the order of questions"
+            "replies are not in the order of the requests"
         );
         used.extend(by_task);
     }
-    // No request was left out or charged twice.
+    // No request was lost or charged twice.
     used.sort_unstable();
     assert!(used.into_iter().eq(1..=TASKS * EACH));
     let calls = calls(&server, "evalsha");
@@ -74,7 +76,7 @@ async fn without_coalescing_each_decision_is_one_call() {
     let server = Server::start();
     let store = Arc::new(server.store().coalescing(false).build().unwrap());
     let many = counter("many", "1000000/day");
-    warm(&store, &[&many]).await;
+    load_scripts(&store, &[&many]).await;
     server.run::<String>(&["CONFIG", "RESETSTAT"]);
     let tasks: Vec<_> = (0..300).map(|_| decide(&store, "hot", &many, 1)).collect();
     for task in tasks {
@@ -97,13 +99,13 @@ async fn batches_of_a_coalesced_call_are_decided_separately() {
         counter("d", "10/month, fixed-window"),
         counter("e", "10/day, sliding-buckets"),
     ];
-    warm(&store, &[&counters[0]]).await;
+    load_scripts(&store, &[&counters[0]]).await;
     server.signal("STOP");
     let mut tasks = Vec::new();
     for round in 1..=15 {
         for counter in &counters {
             tasks.push((round, decide(&store, "alice", counter, 1)));
-            // Never allowed. The other requests are not affected.
+            // Always denied. The other requests are not affected.
             tasks.push((0, decide(&store, "alice", counter, 11)));
         }
     }
@@ -128,7 +130,7 @@ async fn error_of_one_request_does_not_affect_the_others_of_its_call() {
     take(&store, &user("alice"), &one).await.unwrap();
     server.run::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
     server.signal("STOP");
-    // Two calls are under way with these, and the others wait together.
+    // These fill the two calls in flight. The others wait and share a call.
     let first = [
         decide(&store, "alice", &one, 1),
         decide(&store, "alice", &one, 1),
@@ -191,8 +193,8 @@ async fn error_of_a_coalesced_call_is_returned_to_each_request() {
     assert_eq!(server.run::<String>(&["PING"]), "PONG");
 }
 
-/// A server that was frozen finds at most two calls. Requests that expired before they were sent get an
-/// error that states it, and are never charged.
+/// A server that was frozen finds at most two calls. Requests that expired in the queue get an error
+/// that states it, and are never charged.
 #[tokio::test(flavor = "multi_thread")]
 async fn request_that_expires_in_the_queue_is_not_charged_later() {
     let server = Server::start();
@@ -200,7 +202,7 @@ async fn request_that_expires_in_the_queue_is_not_charged_later() {
     let store = Arc::new(store.build().unwrap());
     let many = counter("many", "1000000/day");
     let started = Instant::now();
-    while take(&store, &user("warm-up"), &many).await.is_err() {
+    while take(&store, &user("load_scripts-up"), &many).await.is_err() {
         assert!(started.elapsed() < PATIENCE);
     }
     server.signal("STOP");
@@ -209,17 +211,17 @@ async fn request_that_expires_in_the_queue_is_not_charged_later() {
     let queued: Vec<_> = (0..500)
         .map(|_| decide(&store, "alice", &many, 1))
         .collect();
-    let mut words = Vec::new();
+    let mut messages = Vec::new();
     for task in sent.into_iter().chain(queued) {
-        words.push(task.await.unwrap().unwrap_err().to_string());
+        messages.push(task.await.unwrap().unwrap_err().to_string());
     }
     server.signal("CONT");
-    let unsent = words
+    let unsent = messages
         .iter()
-        .filter(|words| words.contains("not sent"))
+        .filter(|messages| messages.contains("not sent"))
         .count();
-    let charged = words.len() - unsent;
-    assert!(unsent >= 500 - 64, "{unsent} of {words:?}");
+    let charged = messages.len() - unsent;
+    assert!(unsent >= 500 - 64, "{unsent} of {messages:?}");
     let started = Instant::now();
     let used = loop {
         match take(&store, &user("alice"), &many).await {

@@ -1,5 +1,5 @@
-//! Twenty clients, one limit, five thousand calls: over sockets, against our own server, on a
-//! clock that both sides share and that only moves when all tasks wait.
+//! Twenty clients send 5,000 requests under one limit to our own server, over sockets. Both sides use
+//! one manual clock, which moves only when all tasks wait.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -26,17 +26,17 @@ const CLIENTS: u32 = 20;
 const CALLS: u32 = 5_000;
 const LIMIT: u32 = 500;
 const WINDOW: Duration = Duration::from_secs(10);
-/// How long the server takes for a call, so that twenty clients can do a thousand a second.
+/// Time that the server takes for a request, so that twenty clients can send a thousand per second.
 const WORK: Duration = Duration::from_millis(20);
-/// How the clock moves.
+/// Step of the clock.
 const STEP: Duration = Duration::from_millis(5);
 
-/// When each request came, and how it was answered.
+/// Arrival and status of each request.
 type Log = Arc<Mutex<Vec<(Timestamp, u16)>>>;
 
 async fn serve(quota: &str, headers: HeaderSet, clock: &ManualClock) -> (SocketAddr, Log) {
     let limits = RateLimitLayer::builder(Policy::builder().authenticated(quota))
-        .identify_with(|_| Some(Identity::user("the job")))
+        .identify_with(|_| Some(Identity::user("job")))
         .headers(headers)
         .clock(clock.clone())
         .build()
@@ -49,12 +49,15 @@ async fn serve(quota: &str, headers: HeaderSet, clock: &ManualClock) -> (SocketA
     };
     let app = limits.layer(Router::new().route("/", get(work)));
     let log = Log::default();
-    let (came, clock) = (Arc::clone(&log), clock.clone());
+    let (entries, clock) = (Arc::clone(&log), clock.clone());
     let app = tower::service_fn(move |request: Request| {
-        let (app, came, at) = (app.clone(), Arc::clone(&came), clock.now());
+        let (app, entries, at) = (app.clone(), Arc::clone(&entries), clock.now());
         async move {
             let response: Response = app.oneshot(request).await?;
-            came.lock().unwrap().push((at, response.status().as_u16()));
+            entries
+                .lock()
+                .unwrap()
+                .push((at, response.status().as_u16()));
             Ok::<_, std::convert::Infallible>(response)
         }
     });
@@ -65,18 +68,18 @@ async fn serve(quota: &str, headers: HeaderSet, clock: &ManualClock) -> (SocketA
     (address, log)
 }
 
-/// What a job came to.
+/// Result of a run.
 #[derive(Debug)]
-struct Job {
+struct RunResult {
     took: f64,
     denied: usize,
-    given_up: u64,
-    /// The most requests that came within a step of the clock in the second after a reset.
-    rush: usize,
+    failed: u64,
+    /// Largest number of requests within a step of the clock, in the second after a reset.
+    burst: usize,
 }
 
-/// All calls, by clients that know of each other if they `share` a layer, or do not.
-async fn job(quota: &str, headers: HeaderSet, share: bool) -> Job {
+/// Sends all requests, with one layer for all clients if `share` is set, or else with one for each.
+async fn run_clients(quota: &str, headers: HeaderSet, share: bool) -> RunResult {
     let clock = ManualClock::new();
     let start = clock.now();
     let (server, log) = serve(quota, headers, &clock).await;
@@ -96,33 +99,33 @@ async fn job(quota: &str, headers: HeaderSet, share: bool) -> Job {
             let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
             let client = layer.layer(client);
             tokio::spawn(async move {
-                let mut given_up = 0;
+                let mut failed = 0;
                 for _ in 0..CALLS / CLIENTS {
                     let request = http::Request::get(format!("http://{server}/"));
                     let request = request.body(Full::default()).unwrap();
                     let response = client.clone().oneshot(request).await.unwrap();
-                    given_up += u64::from(response.status() != 200);
-                    // So that the connection can be used again.
+                    failed += u64::from(response.status() != 200);
+                    // The body is read, so that the connection can be reused.
                     http_body_util::BodyExt::collect(response.into_body())
                         .await
                         .unwrap();
                 }
-                given_up
+                failed
             })
         })
         .collect();
-    // Each client either waits for its turn, or for the server, which waits for the clock.
-    let given_up = finish(&clock, STEP, clients).await.iter().sum();
+    // Each client waits for the clock, or for the server, which waits for the clock.
+    let failed = finish(&clock, STEP, clients).await.iter().sum();
     let log = log.lock().unwrap();
-    Job {
+    RunResult {
         took: clock.now().duration_since(start).as_secs_f64(),
         denied: log.iter().filter(|(_, status)| *status == 429).count(),
-        given_up,
-        rush: rush(&log, start),
+        failed,
+        burst: burst_after_reset(&log, start),
     }
 }
 
-fn rush(log: &[(Timestamp, u16)], start: Timestamp) -> usize {
+fn burst_after_reset(log: &[(Timestamp, u16)], start: Timestamp) -> usize {
     let after_reset = log.iter().filter_map(|(at, _)| {
         let since = at.duration_since(start).as_micros();
         let window = WINDOW.as_micros();
@@ -137,103 +140,103 @@ fn rush(log: &[(Timestamp, u16)], start: Timestamp) -> usize {
         .unwrap_or(0)
 }
 
-/// How a limit comes back.
+/// When used quota becomes available again.
 #[derive(Clone, Copy)]
-enum Comes {
-    /// All at once, with the next window.
+enum Refill {
+    /// All of it, at the start of the next window.
     AtOnce,
-    /// All the time, from the first request on.
-    AllTheTime,
-    /// All the time, from the end of the first window on.
+    /// Continuously, from the first request on.
+    Continuous,
+    /// Continuously, from the end of the first window on.
     Sliding,
 }
 
-/// The least that it takes: what is there at once, at a thousand a second; then as it comes.
-fn best(comes: Comes) -> Duration {
+/// Returns the shortest time for all requests: the first limit at 1,000 per second, the rest as it refills.
+fn shortest(refill: Refill) -> Duration {
     let windows = WINDOW * (CALLS / LIMIT - 1);
-    match comes {
-        Comes::AtOnce => windows + WORK * LIMIT / CLIENTS,
-        Comes::AllTheTime => windows,
-        Comes::Sliding => windows + WINDOW,
+    match refill {
+        Refill::AtOnce => windows + WORK * LIMIT / CLIENTS,
+        Refill::Continuous => windows,
+        Refill::Sliding => windows + WINDOW,
     }
 }
 
-async fn shows(name: &str, quota: &str, headers: HeaderSet, share: bool, comes: Comes) {
-    let job = job(quota, headers, share).await;
-    let ratio = job.took / best(comes).as_secs_f64();
-    eprintln!("{name:42} {ratio:.2} of the best time, {job:?}");
-    assert_eq!(job.given_up, 0, "{name}");
-    assert!(job.denied <= 50, "{name}: {job:?}");
-    // The reset of a sliding window is when all of it is available again, and the client waits for it.
-    let bound = match comes {
-        Comes::Sliding => 2.0,
-        Comes::AtOnce | Comes::AllTheTime => 1.5,
+async fn assert_paced(name: &str, quota: &str, headers: HeaderSet, share: bool, refill: Refill) {
+    let result = run_clients(quota, headers, share).await;
+    let ratio = result.took / shortest(refill).as_secs_f64();
+    eprintln!("{name:42} {ratio:.2} of the shortest time, {result:?}");
+    assert_eq!(result.failed, 0, "{name}");
+    assert!(result.denied <= 50, "{name}: {result:?}");
+    // At the reset of a sliding window the whole limit is available again. The client waits for it.
+    let bound = match refill {
+        Refill::Sliding => 2.0,
+        Refill::AtOnce | Refill::Continuous => 1.5,
     };
     assert!(ratio < bound, "{name}: {ratio}");
-    assert!(job.rush <= 10, "{name}: {job:?}");
+    assert!(result.burst <= 10, "{name}: {result:?}");
 }
 
 #[tokio::test]
-async fn a_job_of_one_process_against_a_fixed_window() {
+async fn one_process_paces_itself_under_a_fixed_window() {
     let quota = "500 per 10 seconds, fixed-window";
-    shows(
+    assert_paced(
         "one process, fixed window",
         quota,
         HeaderSet::Legacy,
         true,
-        Comes::AtOnce,
+        Refill::AtOnce,
     )
     .await;
 }
 
 #[tokio::test]
-async fn a_job_of_twenty_processes_against_a_fixed_window() {
+async fn twenty_processes_pace_themselves_under_a_fixed_window() {
     let quota = "500 per 10 seconds, fixed-window";
-    shows(
+    assert_paced(
         "twenty processes, fixed window",
         quota,
         HeaderSet::Legacy,
         false,
-        Comes::AtOnce,
+        Refill::AtOnce,
     )
     .await;
 }
 
 #[tokio::test]
-async fn a_job_of_twenty_processes_against_a_sliding_window() {
+async fn twenty_processes_pace_themselves_under_a_sliding_window() {
     let quota = "500 per 10 seconds, sliding-window";
-    shows(
+    assert_paced(
         "twenty processes, sliding window",
         quota,
         HeaderSet::Ietf,
         false,
-        Comes::Sliding,
+        Refill::Sliding,
     )
     .await;
 }
 
 #[tokio::test]
-async fn a_job_of_one_process_against_a_sliding_window() {
+async fn one_process_paces_itself_under_a_sliding_window() {
     let quota = "500 per 10 seconds, sliding-window";
-    shows(
+    assert_paced(
         "one process, sliding window",
         quota,
         HeaderSet::Legacy,
         true,
-        Comes::Sliding,
+        Refill::Sliding,
     )
     .await;
 }
 
 #[tokio::test]
-async fn a_job_of_twenty_processes_against_a_token_bucket() {
+async fn twenty_processes_pace_themselves_under_a_token_bucket() {
     let quota = "500 per 10 seconds, token-bucket";
-    shows(
+    assert_paced(
         "twenty processes, token bucket",
         quota,
         HeaderSet::Legacy,
         false,
-        Comes::AllTheTime,
+        Refill::Continuous,
     )
     .await;
 }

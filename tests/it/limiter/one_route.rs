@@ -1,4 +1,4 @@
-//! A limiter has fast paths for the most frequent checks. Every path returns the same decision.
+//! Subject, quota, override and store change what a check decides, never the route it takes.
 
 use std::future::IntoFuture as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -42,30 +42,30 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn all_paths_return_the_same_decision(
+    fn blocking_async_and_custom_stores_decide_equally(
         quota in prop::sample::select(&QUOTAS[..]),
         steps in vec((0..10_usize, 0..4_u64, 0..3_000_000_u64, any::<bool>()), 1..60),
     ) {
         let clock = ManualClock::new();
         let limiter = || Limiter::builder().quota(quota).clock(clock.clone());
-        let short = limiter().build().unwrap();
+        let blocking = limiter().build().unwrap();
         let awaited = limiter().build().unwrap();
-        let long = limiter().store(ScriptedStore::default()).build().unwrap();
+        let scripted = limiter().store(ScriptedStore::default()).build().unwrap();
         for (subject, cost, micros, stays) in steps {
             if !stays {
                 clock.advance(Duration::from_micros(micros));
             }
-            let expected: Decision = check(&short, subject).cost(cost).wait().unwrap();
+            let expected: Decision = check(&blocking, subject).cost(cost).wait().unwrap();
             let answer = check(&awaited, subject).cost(cost).into_future();
             prop_assert_eq!(&answer.wait().unwrap(), &expected, "{} for {}", quota, subject);
-            prop_assert_eq!(&check(&long, subject).cost(cost).wait().unwrap(), &expected);
+            prop_assert_eq!(&check(&scripted, subject).cost(cost).wait().unwrap(), &expected);
         }
     }
 }
 
-/// Overrides apply on the fast paths, too.
+/// Overrides of named dimensions apply to the subjects that have them.
 #[test]
-fn override_applies_on_every_path() {
+fn override_applies_to_every_subject_and_quota() {
     for subject in 0..10 {
         let limiter = Limiter::builder().quota("2/hour").name("sends").build();
         let limiter = limiter.unwrap();

@@ -1,4 +1,4 @@
-//! Decisions while the store is unavailable.
+//! Decisions of the layer while the store is unavailable.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::support::log::Log;
 use crate::support::scripted_store::{Script, ScriptedStore};
 
 /// In an outage the rule admits requests without a limit. A wrong password is a permanent error, which
-/// could last for days, so requests are limited by local counters instead.
+/// can last for days. Then local counters limit requests.
 #[tokio::test]
 async fn permanent_error_falls_back_to_local_limits() {
     let (log, _listening) = Log::listen();
@@ -43,7 +43,7 @@ async fn permanent_error_falls_back_to_local_limits() {
     assert_eq!(events.len(), 2, "{events:?}");
     assert!(events[0].contains(r#"kind="unavailable""#), "{events:?}");
     assert!(events[1].contains("ERROR"), "{events:?}");
-    assert!(events[1].contains(r#"kind="refused""#), "{events:?}");
+    assert!(events[1].contains(r#"kind="permanent""#), "{events:?}");
     assert!(events[1].contains("check the URL"), "{events:?}");
 }
 
@@ -84,7 +84,7 @@ async fn process_without_the_store_admits_its_share() {
     let shared = send(&app, "GET /", &[]).await;
     assert_eq!(shared.number("x-ratelimit-limit"), 3);
     store.follow(Script::Unavailable);
-    // Three quarters of one are rounded up to one.
+    // The share of 3 is 0.75, which is rounded up to 1.
     let first = send(&app, "GET /", &[]).await;
     assert_eq!(first.status, 200);
     assert_eq!(first.number("x-ratelimit-limit"), 1);
@@ -103,10 +103,13 @@ async fn process_without_the_store_admits_its_share() {
     assert_eq!(third.status, 429);
     assert_eq!(third.header("x-ratelimit-policy"), Some("ip:global:1h"));
     assert_eq!(third.json()["error"]["details"]["limit"], 2);
-    // After recovery the whole limits apply, with the counts of the store.
+    // After recovery the full limits apply, with the counts of the store.
     store.follow(Script::Reply);
-    let back = send(&app, "GET /", &[]).await;
-    assert_eq!((back.status, back.number("x-ratelimit-limit")), (200, 3));
+    let recovered = send(&app, "GET /", &[]).await;
+    assert_eq!(
+        (recovered.status, recovered.number("x-ratelimit-limit")),
+        (200, 3)
+    );
 }
 
 #[test]
@@ -125,12 +128,12 @@ fn local_share_must_be_above_0_and_at_most_1() {
 async fn recovery_is_logged_once() {
     let (log, _listening) = Log::listen();
     let (clock, inner) = (ManualClock::new(), ScriptedStore::default());
-    let failover = CircuitBreaker::builder(inner.clone()).clock(clock.clone());
+    let breaker = CircuitBreaker::builder(inner.clone()).clock(clock.clone());
     let policy = Policy::builder()
         .everyone("100/hour")
         .endpoint("GET /tight", Rule::new("1/hour").name("tight"));
     let layer = RateLimitLayer::builder(policy)
-        .store(DenyCache::new(failover.build().unwrap()))
+        .store(DenyCache::new(breaker.build().unwrap()))
         .clock(clock.clone());
     let app = echo().layer(layer.build().unwrap());
     for status in [200, 429, 429] {
@@ -152,7 +155,7 @@ async fn recovery_is_logged_once() {
     assert_eq!(events.len(), 1, "{events:?}");
 }
 
-/// 242 events in 10 seconds were seen of a store that failed and recovered with every other request.
+/// Bug: a store that failed and recovered with every other request caused 242 events in 10 seconds.
 #[tokio::test]
 async fn events_of_a_flapping_store_are_rate_limited_across_recoveries() {
     let (log, _listening) = Log::listen();
@@ -171,7 +174,7 @@ async fn events_of_a_flapping_store_are_rate_limited_across_recoveries() {
     let [failed, recovered] = ["rate_limit_store_failed", "rate_limit_store_recovered"];
     assert_eq!(log.about(failed).len(), 1);
     assert_eq!(log.about(recovered).len(), 1);
-    // An outage that lasts is reported, with the number of failures that were not.
+    // A lasting outage is reported, with the number of suppressed events.
     store.follow(Script::Unavailable);
     clock.advance(Duration::from_secs(1));
     for _ in 0..3 {
@@ -179,5 +182,5 @@ async fn events_of_a_flapping_store_are_rate_limited_across_recoveries() {
     }
     let failed = log.about(failed);
     assert_eq!(failed.len(), 2, "{failed:?}");
-    assert!(failed[1].contains("untold=239"), "{failed:?}");
+    assert!(failed[1].contains("suppressed=239"), "{failed:?}");
 }

@@ -1,14 +1,16 @@
 //! Keys of counters: [`Subject`] and [`Counter`].
 
+mod counter;
+mod owned;
+
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
-
+pub use self::counter::Counter;
+pub(crate) use self::counter::{MAX_LABEL, UNNAMED_LABEL, is_plain, plain_label, policy_name};
+pub use self::owned::OwnedSubject;
 use crate::error::ValidationError;
-use crate::quota::Quota;
 
 /// Maximum number of dimensions of a subject.
 pub const MAX_DIMENSIONS: usize = 4;
@@ -27,9 +29,23 @@ pub const MAX_DIMENSIONS: usize = 4;
 /// let member = Subject::from([("group", "slack:C123"), ("user", "slack:U456")]);
 /// let everyone = Subject::all();
 ///
+/// // One pair is a list of one pair. Values of several types are pairs in a tuple.
+/// assert_eq!(Subject::from(("user", "alice")), Subject::from([("user", "alice")]));
+/// let member = Subject::from((("group", 17), ("user", "alice")));
+///
 /// // Dimensions are kept apart by name and by length, never by a separator.
 /// assert_ne!(Subject::from(("a:b", "c")), Subject::from(("a", "b:c")));
 /// assert_ne!(Subject::from([("user", "1.2.3.4")]), Subject::from([("ip", "1.2.3.4")]));
+/// ```
+///
+/// Two values without names do not compile: `limiter.check((group, user))` would count another subject
+/// than a policy rule per group and user.
+///
+/// ```compile_fail
+/// # use tollgate::Subject;
+/// fn member<'a>(group: &'a str, user: &'a str) -> Subject<'a> {
+///     Subject::from((group, user))
+/// }
 /// ```
 ///
 /// It borrows its values; stores keep a fingerprint of it.
@@ -79,8 +95,8 @@ impl<'a> Subject<'a> {
             ));
         }
         let mut subject = Self::all();
-        for (place, (name, value)) in subject.dimensions.iter_mut().zip(dimensions) {
-            *place = Some(Dimension {
+        for (slot, (name, value)) in subject.dimensions.iter_mut().zip(dimensions) {
+            *slot = Some(Dimension {
                 name,
                 value: *value,
             });
@@ -140,78 +156,6 @@ impl<'a> Subject<'a> {
     #[inline]
     fn known(&self) -> impl Iterator<Item = &Dimension<'a>> {
         self.dimensions.iter().map_while(Option::as_ref)
-    }
-}
-
-/// A [`Subject`] that owns its names and values.
-///
-/// `Debug` does not show the values. `Serialize` does, as a map from names to text.
-#[derive(Clone, PartialEq, Eq)]
-pub struct OwnedSubject(Box<[(Box<str>, OwnedValue)]>);
-
-#[derive(Clone, PartialEq, Eq)]
-enum OwnedValue {
-    Text(Box<str>),
-    Number(u64),
-    Negative(i64),
-    Address(IpAddr),
-}
-
-impl From<&Subject<'_>> for OwnedSubject {
-    fn from(subject: &Subject<'_>) -> Self {
-        let owned = subject.dimensions().map(|(name, value)| {
-            let value = match value {
-                Value::Text(text) => OwnedValue::Text(text.into()),
-                Value::Number(number) => OwnedValue::Number(number),
-                Value::Negative(number) => OwnedValue::Negative(number),
-                Value::Address(address) => OwnedValue::Address(address.to_canonical()),
-            };
-            (name.into(), value)
-        });
-        Self(owned.collect())
-    }
-}
-
-impl OwnedSubject {
-    /// Replaces each address.
-    pub(crate) fn change_addresses(&mut self, change: impl Fn(IpAddr) -> IpAddr) {
-        for (_, value) in &mut self.0 {
-            if let OwnedValue::Address(address) = value {
-                *address = change(*address);
-            }
-        }
-    }
-
-    /// Returns the subject, borrowed.
-    #[must_use]
-    pub fn as_subject(&self) -> Subject<'_> {
-        let mut subject = Subject::all();
-        for (place, (name, value)) in subject.dimensions.iter_mut().zip(&self.0) {
-            let value = match value {
-                OwnedValue::Text(text) => Value::Text(text),
-                OwnedValue::Number(number) => Value::Number(*number),
-                OwnedValue::Negative(number) => Value::Negative(*number),
-                OwnedValue::Address(address) => Value::Address(*address),
-            };
-            *place = Some(Dimension { name, value });
-        }
-        subject
-    }
-}
-
-impl fmt::Debug for OwnedSubject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_subject().fmt(f)
-    }
-}
-
-impl Serialize for OwnedSubject {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (name, value) in self.as_subject().dimensions() {
-            map.serialize_entry(name, &ValueText(value).to_string())?;
-        }
-        map.end()
     }
 }
 
@@ -314,28 +258,21 @@ impl<'a, V: Into<Value<'a>>> From<V> for Subject<'a> {
     }
 }
 
-macro_rules! subject_from {
-    ($($count:literal: $($name:ident)+, $($none:ident)*;)*) => {$(
-        /// Unnamed dimensions, distinguished by their position.
-        impl<'a, $($name: Into<Value<'a>>),+> From<($($name,)+)> for Subject<'a> {
-            #[inline]
-            fn from(values: ($($name,)+)) -> Self {
-                #[expect(non_snake_case, reason = "one identifier is type and value")]
-                let ($($name,)+) = values;
-                Self {
-                    dimensions: [
-                        $(Some(Dimension { name: "", value: $name.into() }),)+
-                        $($none,)*
-                    ],
-                }
-            }
-        }
+/// One named dimension, equal to a list of one pair. The name is fixed in the program, so that
+/// `(group, user)`, two values of a request, does not compile.
+impl<'a, V: Into<Value<'a>>> From<(&'static str, V)> for Subject<'a> {
+    #[inline]
+    fn from((name, value): (&'static str, V)) -> Self {
+        Self::named((name, value.into()))
+    }
+}
 
+macro_rules! subject_from_array {
+    ($($count:literal: $($name:ident)+, $($none:ident)*;)*) => {$(
         /// Named dimensions.
         impl<'a, V: Into<Value<'a>>> From<[(&'a str, V); $count]> for Subject<'a> {
             #[inline]
             fn from(dimensions: [(&'a str, V); $count]) -> Self {
-                #[expect(non_snake_case, reason = "the same names as above")]
                 let [$($name,)+] = dimensions;
                 Self {
                     dimensions: [
@@ -348,119 +285,32 @@ macro_rules! subject_from {
     )*};
 }
 
-subject_from! {
-    1: A, None None None;
-    2: A B, None None;
-    3: A B C, None;
-    4: A B C D, ;
+subject_from_array! {
+    1: a, None None None;
+    2: a b, None None;
+    3: a b c, None;
+    4: a b c d, ;
 }
 
-/// A quota under the name of its rule. Each subject has one count of it.
-///
-/// Rule, window and algorithm identify the counter; the amount and the position in a list do not. Limits
-/// can change and rules can be reordered without losing a count.
-///
-/// ```
-/// use tollgate::{Counter, Quota};
-///
-/// let counter = Counter::new("secrets", Quota::per_hour(500)?)?;
-/// assert_eq!(counter.to_string(), "secrets:1h");
-/// # Ok::<(), tollgate::ValidationError>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counter {
-    rule: Arc<str>,
-    quota: Quota,
-    id: u64,
-}
-
-impl Counter {
-    const MAX_NAME: usize = 128;
-
-    /// Returns a counter for `quota` under the rule's name: 1 to 128 visible ASCII characters without
-    /// quotes and backslashes, because names go into headers.
-    pub fn new(rule: &str, quota: Quota) -> Result<Self, ValidationError> {
-        if !is_plain(rule, Self::MAX_NAME) {
-            let shown: String = rule.chars().take(Self::MAX_NAME).collect();
-            return Err(ValidationError::new(
-                "rule name",
-                shown.escape_debug(),
-                "1 to 128 visible ASCII characters, without quotes and backslashes",
-            ));
+macro_rules! subject_from_pairs {
+    ($($($name:ident: $value:ident)+, $($none:ident)*;)*) => {$(
+        /// Named dimensions with values of several types.
+        impl<'a, $($value: Into<Value<'a>>),+> From<($((&'static str, $value),)+)> for Subject<'a> {
+            #[inline]
+            fn from(($($name,)+): ($((&'static str, $value),)+)) -> Self {
+                Self {
+                    dimensions: [
+                        $(Some(Dimension { name: $name.0, value: $name.1.into() }),)+
+                        $($none,)*
+                    ],
+                }
+            }
         }
-        let (window, algorithm, buckets) = (quota.window(), quota.algorithm(), quota.buckets());
-        let name = if quota.counts_nothing() {
-            format!("{rule}\0{quota}")
-        } else {
-            format!("{rule}\0{window}\0{algorithm}\0{buckets}")
-        };
-        Ok(Self {
-            rule: rule.into(),
-            quota,
-            id: name_hash(name.as_bytes()),
-        })
-    }
-
-    /// Returns the rule's name.
-    #[must_use]
-    pub fn rule(&self) -> &str {
-        &self.rule
-    }
-
-    /// Returns the quota.
-    #[must_use]
-    pub const fn quota(&self) -> &Quota {
-        &self.quota
-    }
-
-    /// Returns a hash of rule, window and algorithm, equal in all processes.
-    #[must_use]
-    pub const fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Returns the part of the id that Redis stores. Two counters of one policy must differ in it.
-    pub(crate) const fn short_id(&self) -> [u8; 5] {
-        let id = self.id.to_le_bytes();
-        [id[0], id[1], id[2], id[3], id[4]]
-    }
+    )*};
 }
 
-/// Rule and window: `secrets:1h`; or `secrets:blocked`, where there is no window.
-impl fmt::Display for Counter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.quota.counts_nothing() {
-            return write!(f, "{}:{}", self.rule, self.quota);
-        }
-        write!(f, "{}:{}", self.rule, self.quota.window())
-    }
-}
-
-/// Maximum length of the first part of a [policy name](policy_name).
-pub(crate) const MAX_WHO: usize = 64;
-
-/// Returns the policy name of a quota: `user:secrets:1h` (subject kind, rule, window), or
-/// `user:secrets:blocked` without a window.
-pub(crate) fn policy_name(who: &str, rule: &str, quota: &Quota) -> String {
-    if quota.counts_nothing() {
-        return format!("{who}:{rule}:{quota}");
-    }
-    format!("{who}:{rule}:{}", quota.window())
-}
-
-/// Returns whether a name can be used in a header, quoted or not: 1 to `longest` visible ASCII characters
-/// without quotes and backslashes.
-pub(crate) fn is_plain(name: &str, longest: usize) -> bool {
-    let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-    (1..=longest).contains(&name.len()) && name.bytes().all(plain)
-}
-
-/// Returns a hash that is equal on all machines: FNV-1a. Not keyed, because operators choose the names,
-/// and the fingerprint of the subject is keyed.
-fn name_hash(bytes: &[u8]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, step);
-    // Mixed once more, so that names that differ only at the end differ in all bits.
-    let hash = (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    hash ^ hash >> 29
+subject_from_pairs! {
+    a: A b: B, None None;
+    a: A b: B c: C, None;
+    a: A b: B c: C d: D, ;
 }

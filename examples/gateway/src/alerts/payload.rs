@@ -1,0 +1,108 @@
+//! Bodies of webhook requests.
+
+use serde_json::{Value, json};
+use tollgate::observe::{Alert, Severity};
+
+/// Format of the body.
+pub(crate) enum PayloadFormat {
+    /// The alert as the admin API shows it, with a status.
+    Json,
+    /// Incoming webhook of Slack.
+    Slack,
+    /// Events API v2 of `PagerDuty`.
+    PagerDuty { routing_key: String },
+}
+
+impl PayloadFormat {
+    /// Returns the body for an alert that fires or is resolved.
+    pub(crate) fn render(&self, alert: &Alert) -> Value {
+        match self {
+            Self::Json => as_json(alert),
+            Self::Slack => json!({ "text": slack_text(alert) }),
+            Self::PagerDuty { routing_key } => pagerduty_event(alert, routing_key),
+        }
+    }
+}
+
+/// Returns the alert with `status`: `firing` or `resolved`.
+fn as_json(alert: &Alert) -> Value {
+    let mut document = json!(alert);
+    document["status"] = if alert.is_firing() {
+        json!("firing")
+    } else {
+        json!("resolved")
+    };
+    document
+}
+
+/// Returns the priority of the severity.
+const fn priority(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical => "P0",
+        Severity::High => "P1",
+        Severity::Medium => "P2",
+        _ => "P3",
+    }
+}
+
+/// Returns the caller that the alert is about: `user=alice`.
+fn caller(alert: &Alert) -> Option<String> {
+    json!(alert)["counter"].as_str().map(str::to_owned)
+}
+
+/// Formatted as Slack's `mrkdwn`. The three characters that it gives a meaning in names are escaped, so
+/// that a caller's name is no link and notifies no channel.
+fn slack_text(alert: &Alert) -> String {
+    let severity = alert.severity();
+    let mut text = format!(
+        "*[{}] {}* ({severity})\n{alert}",
+        priority(severity),
+        alert.kind
+    );
+    if let Some(caller) = caller(alert) {
+        text += "\nCaller: ";
+        text += &caller;
+    }
+    text = text.replace('&', "&amp;");
+    text = text.replace('<', "&lt;").replace('>', "&gt;");
+    text
+}
+
+/// Returns the event that opens an incident, or resolves it: both have the same `dedup_key`.
+fn pagerduty_event(alert: &Alert, routing_key: &str) -> Value {
+    let caller = caller(alert);
+    let mut dedup_key = format!("tollgate:{}", alert.kind);
+    if let Some(caller) = &caller {
+        dedup_key = format!("{dedup_key}:{caller}");
+    }
+    // PagerDuty accepts 255 characters.
+    let dedup_key: String = dedup_key.chars().take(255).collect();
+    let mut event = json!({
+        "routing_key": routing_key,
+        "event_action": if alert.is_firing() { "trigger" } else { "resolve" },
+        "dedup_key": dedup_key,
+    });
+    // A resolution needs no payload.
+    if alert.is_firing() {
+        event["client"] = json!("tollgate");
+        event["payload"] = json!({
+            "summary": format!("[{}] {alert}", priority(alert.severity())),
+            "source": "tollgate gateway",
+            "severity": match alert.severity() {
+                Severity::Critical => "critical",
+                Severity::High => "error",
+                Severity::Medium => "warning",
+                _ => "info",
+            },
+            "timestamp": alert.since,
+            "class": alert.kind.name(),
+            "custom_details": {
+                "value": alert.value,
+                "threshold": alert.threshold,
+                "addresses": alert.addresses.map(|addresses| addresses.count),
+                "caller": caller,
+            },
+        });
+    }
+    event
+}
