@@ -203,7 +203,7 @@ async fn call_with_a_lost_reply_is_not_repeated() {
     for round in 1..=5 {
         // Loads the script of the test, so that the next reply is not NOSCRIPT.
         assert!(charge_until_reconnected(&store, &alice).await);
-        proxy.cut_after_next_reply();
+        proxy.lose_reply_to_next_decision();
         let error = take(&store, &alice, &daily).await.unwrap_err();
         assert!(error.to_string().contains("was lost"), "{error}");
         let direct = server.store().prefix("tollgate").build().unwrap();

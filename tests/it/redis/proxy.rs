@@ -18,7 +18,7 @@ pub(super) struct Proxy {
 }
 
 struct Faults {
-    cut_after_next_reply: AtomicBool,
+    loses_next_decision: AtomicBool,
     /// Delay of replies, in milliseconds.
     delay: AtomicU64,
     /// Whether replies are forwarded byte by byte.
@@ -33,7 +33,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let faults = Arc::new(Faults {
-            cut_after_next_reply: AtomicBool::new(false),
+            loses_next_decision: AtomicBool::new(false),
             delay: AtomicU64::new(0),
             trickles: AtomicBool::new(false),
             connections: AtomicU64::new(0),
@@ -58,10 +58,10 @@ impl Proxy {
         self.address
     }
 
-    /// Drops the next reply of the server and closes its connection.
-    pub(super) fn cut_after_next_reply(&self) {
+    /// Forwards the next call of a script, drops its reply and closes its connection.
+    pub(super) fn lose_reply_to_next_decision(&self) {
         self.faults
-            .cut_after_next_reply
+            .loses_next_decision
             .store(true, Ordering::SeqCst);
     }
 
@@ -92,14 +92,21 @@ async fn pass_on(client: TcpStream, server: TcpStream, faults: &Faults) {
     let (mut from_client, to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let mut cuts = faults.cuts.subscribe();
+    // Checks that run in the background have connections and replies as well. Theirs are not lost.
+    let is_reply_lost = AtomicBool::new(false);
     let questions = async {
         let mut buffer = vec![0; 65_536];
         loop {
-            match from_client.read(&mut buffer).await {
+            let len = match from_client.read(&mut buffer).await {
                 Ok(0) | Err(_) => return,
-                Ok(len) if to_server.write_all(&buffer[..len]).await.is_err() => return,
-                Ok(_) => {}
+                Ok(len) => len,
+            };
+            let is_lost = is_decision(&buffer[..len])
+                && faults.loses_next_decision.swap(false, Ordering::SeqCst);
+            if to_server.write_all(&buffer[..len]).await.is_err() {
+                return;
             }
+            is_reply_lost.fetch_or(is_lost, Ordering::SeqCst);
         }
     };
     let answers = async {
@@ -107,7 +114,7 @@ async fn pass_on(client: TcpStream, server: TcpStream, faults: &Faults) {
         loop {
             let len = match from_server.read(&mut buffer).await {
                 Ok(0) | Err(_) => return,
-                Ok(_) if faults.cut_after_next_reply.swap(false, Ordering::SeqCst) => return,
+                Ok(_) if is_reply_lost.load(Ordering::SeqCst) => return,
                 Ok(len) => len,
             };
             if answer(&mut to_client, &buffer[..len], faults)
@@ -123,6 +130,12 @@ async fn pass_on(client: TcpStream, server: TcpStream, faults: &Faults) {
         () = answers => {}
         _ = cuts.changed() => {}
     }
+}
+
+fn is_decision(bytes: &[u8]) -> bool {
+    bytes
+        .windows(7)
+        .any(|name| name.eq_ignore_ascii_case(b"EVALSHA"))
 }
 
 async fn answer(client: &mut OwnedWriteHalf, bytes: &[u8], faults: &Faults) -> std::io::Result<()> {

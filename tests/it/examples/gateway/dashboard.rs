@@ -146,6 +146,10 @@ async fn an_operator_looks_up_a_caller_and_sets_an_override() {
     browser.click("#confirm-yes").await;
     browser.until_shows("#said", "is removed").await;
     browser.until_shows("#overrides", "None.").await;
+    // The look-up is drawn again, with other buttons.
+    browser
+        .until("document.querySelector('#found .chip').innerText === 'blocked'")
+        .await;
     assert_eq!(gateway.send(RESEARCH, &alice).await.status, 429);
 
     // A confirmation is required.
