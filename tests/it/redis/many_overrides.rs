@@ -176,7 +176,7 @@ async fn statuses(app: &Router, line: &str, count: usize) -> Vec<u16> {
 #[tokio::test(flavor = "multi_thread")]
 async fn overrides_over_the_maximum_are_an_error() {
     let server = Server::start();
-    write_many(&server, 120_000);
+    write_many(&server, 200_000);
     let over = Arc::new(store(&server, 100_000));
     let why = || match over.health() {
         StoreHealth::Degraded { why, kind, .. } => Some((why.to_string(), kind)),
@@ -208,8 +208,8 @@ async fn overrides_over_the_maximum_are_an_error() {
     let error = over.set_override(blocked("bob")).await.unwrap_err();
     assert!(error.to_string().contains("maximum of 100000"), "{error}");
     // A process with a higher maximum loads them, and can replace one at its maximum.
-    let higher = store(&server, 120_000);
-    wait_for("all are loaded", || len(&higher) == 120_000).await;
+    let higher = store(&server, 200_000);
+    wait_for("all are loaded", || len(&higher) == 200_000).await;
     assert!(higher.health().is_healthy());
     higher.set_override(blocked("bob")).await.unwrap_err();
 }
