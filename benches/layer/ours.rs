@@ -58,7 +58,7 @@ pub fn denying() -> RateLimitLayer {
 pub fn three(headers: HeaderSet) -> RateLimitLayer {
     let quota = |days: u32| format!("{AMPLE}/{days}d, token-bucket");
     let policy = Policy::builder()
-        .authenticated(Rule::new(quota(DAYS).as_str()).quota(quota(2 * DAYS).as_str()))
+        .authenticated(Rule::new(quota(DAYS).as_str()).limit(quota(2 * DAYS).as_str()))
         .rule("tenant", Rule::new(quota(DAYS).as_str()).per(["tenant"]));
     let jwt = Jwt::hs256(SECRET)
         .issuer("https://id.example.com")

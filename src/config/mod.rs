@@ -95,7 +95,7 @@
 //!
 //! [identity]
 //! failed_auth_quota = "60/minute"   # wrong credentials, per client IP
-//! on_invalid = "anonymous"          # or reject, with a 401
+//! on_invalid_credentials = "anonymous"   # or reject, with a 401
 //!
 //! [identity.jwt]
 //! algorithms = ["HS256"]

@@ -50,6 +50,7 @@ mod invalid_reason;
 mod jwt;
 mod nat64;
 mod networks;
+mod on_invalid_credentials;
 mod peer;
 mod single_header;
 mod source;
@@ -64,6 +65,7 @@ pub use self::forwarded_header::ForwardedHeader;
 pub use self::invalid_reason::InvalidReason;
 #[cfg(feature = "jwt")]
 pub use self::jwt::{Jwt, JwtAlgorithm, JwtBuilder, JwtKeys, KeySet};
+pub use self::on_invalid_credentials::OnInvalidCredentials;
 pub use self::peer::PeerAddr;
 pub use self::source::{Identified, Identify, IdentifyContext};
 pub use self::user_header::UserIdHeader;

@@ -11,10 +11,10 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{ValidationError, ValidationErrors};
 use crate::head::RequestHead;
 use crate::headers::HeaderStyle;
-use crate::identity::{ClientIp, Custom, Identify};
+use crate::identity::{ClientIp, Custom, Identify, OnInvalidCredentials};
 use crate::identity_types::Identity;
 use crate::observe::{Alerts, Pseudonyms, TelemetrySettings};
-use crate::pipeline::{LayerOverrides, OnInvalid, Origin, PipelineConfig, RequestPipeline};
+use crate::pipeline::{LayerOverrides, Origin, PipelineConfig, RequestPipeline};
 use crate::policy::Policy;
 use crate::quota::IntoQuota;
 use crate::response::{Denial, Render, render_with};
@@ -109,10 +109,10 @@ impl RateLimitLayerBuilder {
         self
     }
 
-    /// Rejects wrong credentials with 401, and tokens with 503 while there are no keys to verify them.
-    /// Default: such a caller is unauthenticated; see [the security guide](crate::docs::security).
-    pub fn reject_invalid_credentials(mut self) -> Self {
-        self.code.on_invalid = Some(OnInvalid::Reject);
+    /// Sets what happens to requests with wrong credentials. Default:
+    /// [`OnInvalidCredentials::Anonymous`]; see [the security guide](crate::docs::security).
+    pub fn on_invalid_credentials(mut self, outcome: OnInvalidCredentials) -> Self {
+        self.code.on_invalid_credentials = Some(outcome);
         self
     }
 

@@ -190,7 +190,7 @@ impl RateLimitLayer {
 
     /// Ends the maintenance that [`start_maintenance`](Self::start_maintenance) has started. Returns
     /// whether there was one. The maintenance of the policy
-    /// ([`maintenance_until`](crate::policy::PolicyBuilder::maintenance_until)) is not affected.
+    /// ([`disabled_until`](crate::policy::PolicyBuilder::disabled_until)) is not affected.
     pub fn end_maintenance(&self) -> StoreFuture<bool, Error> {
         self.pipeline.end_maintenance()
     }

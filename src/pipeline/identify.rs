@@ -6,12 +6,14 @@ use bytes::Bytes;
 use http::Response;
 
 use super::reject::{UNAVAILABLE_FOR, render};
-use super::{OnInvalid, RequestPipeline, Snapshot};
+use super::{RequestPipeline, Snapshot};
 use crate::catch_panic::catch_panic;
 use crate::clock::Timestamp;
 use crate::head::RequestHead;
 use crate::headers::QuotaUsage;
-use crate::identity::{ClientAddress, Identified, Identify, IdentifyContext, InvalidReason};
+use crate::identity::{
+    ClientAddress, Identified, Identify, IdentifyContext, InvalidReason, OnInvalidCredentials,
+};
 use crate::identity_types::Identity;
 use crate::observe::Denied;
 use crate::policy::Caller;
@@ -103,9 +105,9 @@ impl RequestPipeline {
                 self.too_many_failures(snapshot, head, usage, &denied),
             ));
         }
-        match snapshot.on_invalid() {
-            OnInvalid::Anonymous => Ok(()),
-            OnInvalid::Reject => {
+        match snapshot.on_invalid_credentials() {
+            OnInvalidCredentials::Anonymous => Ok(()),
+            OnInvalidCredentials::Reject => {
                 let at = self.wall_at(now);
                 let denial = match reason {
                     // The token may be right: the client should send it again.

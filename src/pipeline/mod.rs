@@ -78,16 +78,6 @@ pub(crate) struct RequestPipeline {
     reloads: Reloads,
 }
 
-/// What happens to requests with wrong credentials.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum OnInvalid {
-    /// The caller is unauthenticated.
-    #[default]
-    Anonymous,
-    /// The response is 401.
-    Reject,
-}
-
 /// The parts of a pipeline, from its builder.
 pub(crate) struct PipelineConfig {
     pub(crate) policy: Policy,

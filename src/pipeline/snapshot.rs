@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::OnInvalid;
 use super::failed_auth::FailedAuthLimiter;
 use super::quota_names::QuotaNames;
 use crate::error::ValidationErrors;
 use crate::headers::HeaderStyle;
-use crate::identity::{Chain, ClientIp};
+use crate::identity::{Chain, ClientIp, OnInvalidCredentials};
 use crate::observe::{Alerts, DecisionCounters, Telemetry};
 use crate::policy::Policy;
 use crate::quota::Quota;
@@ -38,7 +37,7 @@ pub(crate) struct LayerOverrides {
     pub(crate) client_ip: Option<ClientIp>,
     pub(crate) chain: Chain,
     pub(crate) failed_auth_quota: Option<Quota>,
-    pub(crate) on_invalid: Option<OnInvalid>,
+    pub(crate) on_invalid_credentials: Option<OnInvalidCredentials>,
     pub(crate) style: Option<HeaderStyle>,
     pub(crate) renderer: Option<Arc<dyn Render>>,
     pub(crate) retry_after_jitter: Option<Duration>,
@@ -50,7 +49,7 @@ pub(crate) struct LayerOverrides {
 struct EffectiveSettings {
     client_ip: ClientIp,
     chain: Chain,
-    on_invalid: OnInvalid,
+    on_invalid_credentials: OnInvalidCredentials,
     style: HeaderStyle,
     renderer: Arc<dyn Render>,
     retry_after_jitter: Duration,
@@ -65,7 +64,10 @@ impl EffectiveSettings {
         Self {
             client_ip: client_ip.cloned().unwrap_or_default(),
             chain: file.chain.clone().followed_by(&code.chain),
-            on_invalid: code.on_invalid.or(file.on_invalid).unwrap_or_default(),
+            on_invalid_credentials: code
+                .on_invalid_credentials
+                .or(file.on_invalid_credentials)
+                .unwrap_or_default(),
             style: code.style.or(file.style).unwrap_or_default(),
             renderer: renderer.map_or_else(|| Arc::new(<Auto>::default()) as _, Arc::clone),
             retry_after_jitter: jitter.unwrap_or_default(),
@@ -132,8 +134,8 @@ impl Snapshot {
     }
 
     #[inline]
-    pub(super) const fn on_invalid(&self) -> OnInvalid {
-        self.settings.on_invalid
+    pub(super) const fn on_invalid_credentials(&self) -> OnInvalidCredentials {
+        self.settings.on_invalid_credentials
     }
 
     #[inline]

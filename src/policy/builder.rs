@@ -186,7 +186,7 @@ impl PolicyBuilder {
     /// Switches all limits off until this instant. After it, they apply again without a reload.
     ///
     /// Each request that is exempt because of it is logged with the target `tollgate::audit`.
-    pub fn maintenance_until(mut self, until: Timestamp) -> Self {
+    pub fn disabled_until(mut self, until: Timestamp) -> Self {
         self.maintenance_until = Some(until);
         self
     }

@@ -46,13 +46,13 @@
 //!
 //! # Dry runs and maintenance
 //!
-//! A rule that is a [dry run](Rule::dry_run) counts and is logged as `rate_limit_dry_run`, but never
+//! A rule that is a [dry run](RuleMode::DryRun) counts and is logged as `rate_limit_dry_run`, but never
 //! denies and is in no header. Each is decided in the same store call as the live rules, and charged
 //! only if these admit the request. An endpoint's own quota replaces nothing as long as it is a dry
 //! run: category and global rule still count. One request has at most 8 live quotas, and 24 with
 //! those of dry runs.
 //!
-//! [`maintenance_until`](PolicyBuilder::maintenance_until) switches all limits off for a while.
+//! [`disabled_until`](PolicyBuilder::disabled_until) switches all limits off for a while.
 //! Requests that are exempt by maintenance, by role or by subject are logged for the audit (target
 //! `tollgate::audit`).
 //!
@@ -133,7 +133,7 @@ pub(crate) use self::plan::{Plan, PlanKind, PlannedCheck, RequestChecks};
 pub use self::preflight::Preflight;
 pub use self::route::PathRejection;
 pub(crate) use self::route::RoutedPath;
-pub use self::rule::{IntoRule, OnStoreFailure, Rule};
+pub use self::rule::{IntoRule, OnStoreFailure, Rule, RuleMode};
 pub(crate) use self::rule_settings::RuleSettings;
 pub use self::tiers::Tiers;
 pub(crate) use self::tiers::{TierOf, TierTable};

@@ -6,6 +6,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method};
 
 use super::{Caller, PlanKind, PlannedCheck, Policy};
+use crate::error::named;
 use crate::head::RequestHead;
 
 /// How CORS preflights are counted.
@@ -24,6 +25,11 @@ pub enum Preflight {
     /// Counted like any other request.
     Count,
 }
+
+named!(Preflight, "preflight" {
+    Refund => "refund",
+    Count => "count",
+});
 
 impl Policy {
     /// Returns which plan of its endpoint a request has.

@@ -21,7 +21,7 @@ use crate::quota::{IntoQuota, Quota};
 ///
 /// // Two windows, and separate quotas for two tiers.
 /// let search = Rule::new("10/minute")
-///     .quota("200/hour")
+///     .limit("200/hour")
 ///     .tier("team", ["50/minute", "1000/hour"])
 ///     .tier("enterprise", ["500/minute", "unlimited"])
 ///     .message("Slow down: try again in {retry_in}.");
@@ -77,6 +77,23 @@ impl OnStoreFailure {
     }
 }
 
+/// Whether a rule is enforced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RuleMode {
+    /// Requests over the limit are denied. This is the default.
+    #[default]
+    Enforce,
+    /// Dry run: the rule counts, and logs the requests that it would have denied. It never denies,
+    /// and is in no header.
+    DryRun,
+}
+
+named!(RuleMode, "mode" {
+    Enforce => "enforce",
+    DryRun => "dry-run",
+});
+
 named!(OnStoreFailure, "on_store_failure" {
     Local => "local",
     Allow => "allow",
@@ -86,12 +103,12 @@ named!(OnStoreFailure, "on_store_failure" {
 impl Rule {
     /// Creates a rule with one quota.
     pub fn new(quota: impl IntoQuota) -> Self {
-        Self::default().quota(quota)
+        Self::default().limit(quota)
     }
 
     /// Creates a rule that shares the counters of a category.
     ///
-    /// A quota that is added with [`quota`](Rule::quota) replaces the quotas of the category, unless
+    /// A quota that is added with [`limit`](Rule::limit) replaces the quotas of the category, unless
     /// the category has [`stack(true)`](Rule::stack).
     pub fn in_category(category: impl Into<String>) -> Self {
         Self::default().category(category)
@@ -110,7 +127,7 @@ impl Rule {
     }
 
     /// Adds a quota. A request is denied if any quota of the rule is exhausted.
-    pub fn quota(mut self, quota: impl IntoQuota) -> Self {
+    pub fn limit(mut self, quota: impl IntoQuota) -> Self {
         self.quotas.push(quota.into_quota());
         self
     }
@@ -205,16 +222,15 @@ impl Rule {
 
     /// Sets whether the global rule counts this endpoint as well. Default: `true`. Endpoints only.
     ///
-    /// The global rule always counts the endpoint of a [dry run](Self::dry_run).
+    /// The global rule always counts the endpoint of a [dry run](RuleMode::DryRun).
     pub fn global(mut self, global: bool) -> Self {
         self.without_global = !global;
         self
     }
 
-    /// Makes the rule a dry run: it counts, and logs the requests that it would have denied, but it
-    /// never denies and is in no header.
-    pub fn dry_run(mut self) -> Self {
-        self.dry_run = true;
+    /// Sets whether the rule is enforced. Default: [`RuleMode::Enforce`].
+    pub fn mode(mut self, mode: RuleMode) -> Self {
+        self.dry_run = mode == RuleMode::DryRun;
         self
     }
 

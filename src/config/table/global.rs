@@ -14,7 +14,7 @@ pub(super) static GLOBAL: TableSpec = TableSpec::new(keys! {
     "everyone": ValueKind::RuleOrQuotas, aliases ["all", "default"];
     /// Whether CORS preflights are refunded if the response has CORS headers, or counted like other
     /// requests.
-    "preflight": ValueKind::Choice(&["refund", "count"]),
+    "preflight": ValueKind::Choice(Preflight::NAMES),
         default "\"refund\"", aliases ["preflights", "cors"];
     /// CORS preflights that one client IP may send, in place of `anonymous`.
     "preflight_quota": ValueKind::Quota, default "\"600/minute\"", aliases ["preflight_limit"];
@@ -27,11 +27,10 @@ impl PolicyReader<'_> {
         let everyone = rule("everyone");
         let quota = table.get("preflight_quota");
         let quota = quota.and_then(|quota| self.quota(&quota, self.algorithm));
-        let preflight = (table.text_of("preflight") == Some("count")).then_some(Preflight::Count);
         let policy = set_if(policy, everyone, PolicyBuilder::everyone);
         let policy = set_if(policy, authenticated, PolicyBuilder::authenticated);
         let policy = set_if(policy, anonymous, PolicyBuilder::anonymous);
-        let policy = set_if(policy, preflight, PolicyBuilder::preflight);
+        let policy = set_if(policy, table.parse("preflight"), PolicyBuilder::preflight);
         set_if(policy, quota, PolicyBuilder::preflight_quota)
     }
 }

@@ -4,8 +4,8 @@ use super::ip::IP;
 use super::jwt::JWT;
 use super::{PolicyReader, TableSpec, ValueKind, keys};
 use crate::config::tree::Setting;
-use crate::identity::{Chain, UserIdHeader};
-use crate::pipeline::{LayerOverrides, OnInvalid};
+use crate::identity::{Chain, OnInvalidCredentials, UserIdHeader};
+use crate::pipeline::LayerOverrides;
 
 pub(super) static IDENTITY: TableSpec = TableSpec::new(keys! {
     /// Callers identified by a JSON Web Token.
@@ -20,7 +20,8 @@ pub(super) static IDENTITY: TableSpec = TableSpec::new(keys! {
     /// valid ones are not affected.
     "failed_auth_quota": ValueKind::Quota, default "\"60/minute\"", aliases ["invalid_credentials"];
     /// Whether callers with wrong credentials are unauthenticated, or get 401.
-    "on_invalid": ValueKind::Choice(&["anonymous", "reject"]), default "\"anonymous\"";
+    "on_invalid_credentials": ValueKind::Choice(OnInvalidCredentials::NAMES),
+        default "\"anonymous\"", aliases ["on_invalid"];
 });
 
 impl PolicyReader<'_> {
@@ -47,11 +48,7 @@ impl PolicyReader<'_> {
             chain,
             client_ip: table.get("ip").and_then(|ip| self.client_ip(&ip)),
             failed_auth_quota: quota.and_then(|quota| self.quota(&quota, self.algorithm)),
-            on_invalid: match table.text_of("on_invalid") {
-                Some("reject") => Some(OnInvalid::Reject),
-                Some("anonymous") => Some(OnInvalid::Anonymous),
-                _ => None,
-            },
+            on_invalid_credentials: table.parse("on_invalid_credentials"),
             ..LayerOverrides::default()
         }
     }

@@ -21,6 +21,6 @@ impl PolicyReader<'_> {
             };
             self.report.check(&value, text.parse())
         });
-        set_if(policy, until, PolicyBuilder::maintenance_until)
+        set_if(policy, until, PolicyBuilder::disabled_until)
     }
 }

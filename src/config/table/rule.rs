@@ -4,7 +4,7 @@ use super::quota::is_quota_table;
 use super::{KeySpec, PolicyReader, TableSpec, ValueKind, keys, set_if};
 use crate::config::suggest::did_you_mean;
 use crate::config::tree::{ConfigValue, Setting};
-use crate::policy::{Count, OnStoreFailure, PolicyBuilder, Rule};
+use crate::policy::{Count, OnStoreFailure, PolicyBuilder, Rule, RuleMode};
 use crate::quota::Algorithm;
 use crate::response::Template;
 
@@ -37,7 +37,7 @@ const RULE_KEYS: &[KeySpec] = keys! {
     /// What happens to requests while the store is unavailable. Default: as in `defaults`.
     "on_store_failure": ValueKind::Choice(OnStoreFailure::NAMES);
     /// Whether the rule is enforced, or counts and logs without denying.
-    "mode": ValueKind::Choice(&["enforce", "dry-run"]), default "\"enforce\"";
+    "mode": ValueKind::Choice(RuleMode::NAMES), default "\"enforce\"";
     /// Whether responses report the rule only when it denies. For a burst beside a window.
     /// `RateLimit-Policy` lists it in any case. If all rules are quiet, the tightest is reported.
     "quiet": ValueKind::Flag, default "false";
@@ -129,7 +129,7 @@ impl PolicyReader<'_> {
             return self.rule(value);
         }
         let quotas = self.quotas(value, self.algorithm).unwrap_or_default();
-        quotas.into_iter().fold(Rule::default(), Rule::quota)
+        quotas.into_iter().fold(Rule::default(), Rule::limit)
     }
 
     /// Reads the keys that all rules have.
@@ -155,15 +155,12 @@ impl PolicyReader<'_> {
         let rule = set_if(rule, cost, Rule::cost);
         let rule = set_if(rule, message, Rule::message);
         let rule = set_if(rule, table.text_of("suggestion"), Rule::suggestion);
-        let rule = set_if(
+        let rule = set_if(rule, table.parse("mode"), Rule::mode);
+        set_if(
             rule,
             table.parse("on_store_failure"),
             Rule::on_store_failure,
-        );
-        match table.text_of("mode") {
-            Some("dry-run") => rule.dry_run(),
-            _ => rule,
-        }
+        )
     }
 
     /// Reads `limit` and `tiers`. Limits of tiers are left out if the limit itself is wrong,
@@ -174,7 +171,7 @@ impl PolicyReader<'_> {
         let quotas = limit.map_or(Some(Vec::new()), |limit| self.quotas(&limit, algorithm));
         let is_valid = quotas.is_some();
         let quotas = quotas.unwrap_or_default().into_iter();
-        let mut rule = quotas.fold(Rule::default(), Rule::quota);
+        let mut rule = quotas.fold(Rule::default(), Rule::limit);
         let tiers = table.get("tiers");
         for (tier, limits) in tiers.iter().flat_map(Setting::entries) {
             if let Some(quotas) = self.quotas(&limits, algorithm).filter(|_| is_valid) {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::{OnInvalid, RequestPipeline};
+use super::super::RequestPipeline;
 use crate::identity::Identify;
 
 /// Settings of a layer, from code and from the policy file, as the dashboard shows them.
@@ -31,10 +31,7 @@ impl RequestPipeline {
             headers: style.set().to_string(),
             reset: style.reset().to_string(),
             identity: sources.map(Identify::description).collect(),
-            on_invalid_credentials: match snapshot.on_invalid() {
-                OnInvalid::Anonymous => "anonymous",
-                OnInvalid::Reject => "reject",
-            },
+            on_invalid_credentials: snapshot.on_invalid_credentials().name(),
         }
     }
 }

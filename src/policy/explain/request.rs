@@ -85,7 +85,7 @@ impl ExplainRequest {
     }
 
     /// Sets the time of the request. Default: after any
-    /// [maintenance](crate::policy::PolicyBuilder::maintenance_until).
+    /// [maintenance](crate::policy::PolicyBuilder::disabled_until).
     pub fn at(mut self, instant: Timestamp) -> Self {
         self.at = Some(instant);
         self

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Router;
 use serde_json::json;
-use tollgate::policy::{Policy, Rule, Tiers};
+use tollgate::policy::{Policy, Rule, RuleMode, Tiers};
 
 use super::{Served, TOKEN};
 use crate::browser::Browser;
@@ -35,7 +35,12 @@ async fn serve_with_offenders(offenders: usize) -> Served {
             "GET /v1/compliance/{*rest}",
             Rule::in_category("compliance"),
         )
-        .rule("tenant", Rule::new("5000/hour").per(["tenant"]).dry_run())
+        .rule(
+            "tenant",
+            Rule::new("5000/hour")
+                .per(["tenant"])
+                .mode(RuleMode::DryRun),
+        )
         .exempt_role("service")
         .exempt_network("10.0.0.0/8")
         .exempt_route("GET /health");

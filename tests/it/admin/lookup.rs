@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate::policy::{Policy, Rule, Tiers};
+use tollgate::policy::{Policy, Rule, RuleMode, Tiers};
 
 use super::{Served, assert_rejected, limit};
 use crate::support::http::layer;
@@ -18,7 +18,10 @@ fn policy() -> tollgate::policy::PolicyBuilder {
             "POST /login",
             Rule::new("3/hour").name("login").scale(false),
         )
-        .endpoint("GET /tried", Rule::new("1/hour").name("tried").dry_run())
+        .endpoint(
+            "GET /tried",
+            Rule::new("1/hour").name("tried").mode(RuleMode::DryRun),
+        )
         .rule("tenant", Rule::new("50/minute").per(["tenant"]))
         .rule("member", Rule::new("20/minute").per(["tenant", "user"]))
         .rule("instance", Rule::new("5000/minute").per([]))

@@ -55,12 +55,7 @@ async fn limits_are_off_until_maintenance_ends() {
 #[tokio::test]
 async fn maintenance_of_the_policy_cannot_be_ended_by_an_operator() {
     let until = Timestamp::from_secs(1_735_689_600 + 600);
-    let served = Served::new(
-        Policy::builder()
-            .everyone("1/hour")
-            .maintenance_until(until),
-    )
-    .await;
+    let served = Served::new(Policy::builder().everyone("1/hour").disabled_until(until)).await;
     let by_policy = json!({ "active": true, "until": "2025-01-01T00:10:00.000Z", "by": "policy" });
     assert_eq!(served.get("maintenance").await.json(), by_policy);
     let rejected = served.post("maintenance", json!({ "until": null })).await;

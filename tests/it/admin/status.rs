@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tollgate::admin::{Admin, Status};
-use tollgate::policy::{Policy, PolicyBuilder, Rule, Tiers};
+use tollgate::policy::{Policy, PolicyBuilder, Rule, RuleMode, Tiers};
 use tollgate::{Override, Timestamp};
 
 use super::{Served, TOKEN, limit};
@@ -21,12 +21,15 @@ fn policy() -> PolicyBuilder {
         .endpoint(
             "POST /login",
             Rule::new("3/minute")
-                .quota("10/hour")
+                .limit("10/hour")
                 .name("login")
                 .scale(false),
         )
         .endpoint("GET /projects", Rule::new("unlimited").name("projects"))
-        .endpoint("GET /tried", Rule::new("1/hour").name("tried").dry_run())
+        .endpoint(
+            "GET /tried",
+            Rule::new("1/hour").name("tried").mode(RuleMode::DryRun),
+        )
         .rule("tenant", Rule::new("50/minute").per(["tenant"]))
         .exempt_role("service")
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use tollgate::config::{Config, Source};
 use tollgate::headers::{HeaderSet, HeaderStyle, ResetStyle};
-use tollgate::policy::{Count, OnStoreFailure, Policy, PolicyBuilder, Preflight, Rule, Tiers};
+use tollgate::policy::{
+    Count, OnStoreFailure, Policy, PolicyBuilder, Preflight, Rule, RuleMode, Tiers,
+};
 use tollgate::{Algorithm, ManualClock, Quota, Timestamp, Window};
 use tower::ServiceExt;
 
@@ -86,8 +88,8 @@ fn in_code() -> PolicyBuilder {
         .endpoint(
             "/v1/export",
             Rule::in_category("everything")
-                .quota(bursty.build().unwrap())
-                .quota("2000/day")
+                .limit(bursty.build().unwrap())
+                .limit("2000/day")
                 .count(Count::statuses(["200", "5xx"]).unwrap())
                 .cost(5)
                 .suggestion("Send fewer requests.")
@@ -96,15 +98,15 @@ fn in_code() -> PolicyBuilder {
         .rule(
             "outbound",
             Rule::new("60/minute, sliding-buckets")
-                .quota("1000/hour, sliding-buckets")
-                .quota("5/s, sliding-log")
+                .limit("1000/hour, sliding-buckets")
+                .limit("5/s, sliding-log")
                 .per([]),
         )
         .rule(
             "preview",
             Rule::new(preview.build().unwrap())
                 .per(["group", "user"])
-                .dry_run(),
+                .mode(RuleMode::DryRun),
         )
         .exempt_role("service")
         .exempt_network("10.0.0.0/8")
@@ -113,7 +115,7 @@ fn in_code() -> PolicyBuilder {
         .exempt_subject("tenant", "ourselves")
         .preflight(Preflight::Count)
         .preflight_quota("300/minute")
-        .maintenance_until(Timestamp::from_secs(MAINTENANCE_ENDS))
+        .disabled_until(Timestamp::from_secs(MAINTENANCE_ENDS))
 }
 
 #[test]

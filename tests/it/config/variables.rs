@@ -328,7 +328,7 @@ fn settings_without_a_variable_are_unchanged() {
     let config = read(&[("TOLLGATE_ENDPOINTS__0__COUNT", "404, 5xx")]).unwrap();
     let count = Count::statuses(["404", "5xx"]).unwrap();
     let rule = Rule::in_category("top-secrets")
-        .quota("10/hour")
+        .limit("10/hour")
         .count(count);
     assert!(format!("{:?}", config.policy()).contains(&format!("{rule:?}")));
 }

@@ -3,7 +3,7 @@
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tollgate::policy::{Count, Policy, PolicyBuilder, Rule, Tiers};
+use tollgate::policy::{Count, Policy, PolicyBuilder, Rule, RuleMode, Tiers};
 
 pub(super) const ROUTES: [&str; 4] = ["GET /a", "/a", "/a/{id}", "/files/{*rest}"];
 
@@ -158,7 +158,7 @@ pub(super) fn policy() -> impl Strategy<Value = PolicyShape> {
 impl RuleShape {
     fn build(&self, mut rule: Rule, has_tiers: bool) -> Rule {
         for quota in &self.quotas {
-            rule = rule.quota(quota.as_str());
+            rule = rule.limit(quota.as_str());
         }
         if let Some(per) = self.per {
             rule = rule.per(per.iter().copied());
@@ -188,7 +188,7 @@ impl RuleShape {
             rule = rule.scale(false);
         }
         if self.is_dry_run {
-            rule = rule.dry_run();
+            rule = rule.mode(RuleMode::DryRun);
         }
         rule
     }

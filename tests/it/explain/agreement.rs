@@ -12,7 +12,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tollgate::headers::HeaderSet;
 use tollgate::identity::PeerAddr;
-use tollgate::policy::{Count, ExplainRequest, Explanation, Policy, PolicyBuilder, Rule, Tiers};
+use tollgate::policy::{
+    Count, ExplainRequest, Explanation, Policy, PolicyBuilder, Rule, RuleMode, Tiers,
+};
 use tollgate::store::StoreFuture;
 use tollgate::{
     Batch, Identity, ManualClock, MemoryStore, RateLimitLayer, Store, StoreAdmin, Subject,
@@ -154,7 +156,7 @@ impl RuleSettings {
     }
 
     fn apply_to(self, rule: Rule) -> Rule {
-        let mut rule = rule.quota(self.quota).quota("1000/second");
+        let mut rule = rule.limit(self.quota).limit("1000/second");
         rule = rule.count(self.count).cost(self.cost);
         if let Some(per) = self.per {
             rule = rule.per(per.iter().copied());
@@ -166,7 +168,7 @@ impl RuleSettings {
             rule = rule.scale(false);
         }
         if self.dry_run {
-            rule = rule.dry_run();
+            rule = rule.mode(RuleMode::DryRun);
         }
         rule
     }
@@ -387,7 +389,7 @@ proptest! {
         let policy = || {
             let policy = policy.clone();
             let policy = match maintenance {
-                Some(until) => policy.maintenance_until(until),
+                Some(until) => policy.disabled_until(until),
                 None => policy,
             };
             policy.build()

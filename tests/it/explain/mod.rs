@@ -24,13 +24,13 @@ fn policy() -> PolicyBuilder {
         .endpoint(
             "PUT /v1/secrets/{id}",
             Rule::in_category("secrets")
-                .quota("100/hour")
+                .limit("100/hour")
                 .name("secrets-update"),
         )
         .endpoint(
             "POST /v1/mcp/get",
             Rule::in_category("mcp")
-                .quota("50/hour")
+                .limit("50/hour")
                 .name("mcp-get")
                 .tier("team", ["60/hour"]),
         )

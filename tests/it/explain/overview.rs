@@ -1,7 +1,7 @@
 //! Overview of a policy, and its warnings.
 
 use tollgate::Quota;
-use tollgate::policy::{Count, Policy, PolicyBuilder, Rule, RuleKind, Tiers};
+use tollgate::policy::{Count, Policy, PolicyBuilder, Rule, RuleKind, RuleMode, Tiers};
 
 #[test]
 fn overview_lists_tiers_rules_endpoints_and_exemptions() {
@@ -115,7 +115,7 @@ fn category_that_counts_no_request_is_reported() {
         ["categories.idle: no endpoint is in this category"]
     );
 
-    let own = Rule::in_category("busy").quota("5/hour").name("own");
+    let own = Rule::in_category("busy").limit("5/hour").name("own");
     let replaced = policy()
         .category("busy", "10/hour")
         .endpoint("GET /own", own.clone());
@@ -174,7 +174,7 @@ fn unreachable_quota_is_reported() {
         Rule::new("101/hour").cost(2),
         Rule::new("101/hour").cost_with(|_| 2),
         Rule::new("101/hour").count(Count::success()),
-        Rule::new("101/hour").dry_run(),
+        Rule::new("101/hour").mode(RuleMode::DryRun),
     ] {
         assert!(reports(fine.clone()).is_empty(), "{fine:?}");
     }
@@ -224,7 +224,7 @@ fn counter_of_a_tenant_with_limits_per_tier_is_reported() {
 
 #[test]
 fn category_that_most_of_its_endpoints_ignore_is_reported() {
-    let own = |name| Rule::in_category("busy").quota("5/hour").name(name);
+    let own = |name| Rule::in_category("busy").limit("5/hour").name(name);
     let policy = |category: Rule| {
         Policy::builder()
             .everyone("100/hour")
@@ -265,7 +265,7 @@ fn endpoint_without_any_limit_is_reported() {
     assert!(warnings(policy(Rule::new("unlimited"))).is_empty());
     let instance = Rule::new("1000/second").per([]);
     assert!(warnings(policy(free()).rule("instance", instance)).is_empty());
-    let dry_run = Rule::new("1000/second").per([]).dry_run();
+    let dry_run = Rule::new("1000/second").per([]).mode(RuleMode::DryRun);
     assert_eq!(warnings(policy(free()).rule("instance", dry_run)).len(), 1);
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use http::Request;
 use tollgate::policy::{
-    Exemption, ExplainRequest, Explanation, Policy, Rule, RuleKind, Scaling, SkipReason, TierSource,
+    Exemption, ExplainRequest, Explanation, Policy, Rule, RuleKind, RuleMode, Scaling, SkipReason,
+    TierSource,
 };
 use tollgate::{Identity, Timestamp};
 
@@ -180,7 +181,7 @@ fn tier_has_its_source() {
 #[test]
 fn exemption_names_its_cause() {
     let until = Timestamp::from_secs(2_000);
-    let policy = super::policy().maintenance_until(until).build().unwrap();
+    let policy = super::policy().disabled_until(until).build().unwrap();
     let explain_request =
         |request: &str| ExplainRequest::new(request).unwrap().ip([203, 0, 113, 9]);
     let exempt = [
@@ -285,7 +286,7 @@ fn quiet_does_not_change_which_dry_run_is_left_out() {
     let counting = |quiet: bool| -> BTreeSet<String> {
         let dry_run = || {
             let more = (2..=8).map(|hours| format!("10/{hours}h"));
-            more.fold(Rule::new("10/1h").dry_run(), Rule::quota)
+            more.fold(Rule::new("10/1h").mode(RuleMode::DryRun), Rule::limit)
         };
         let policy = Policy::builder()
             .everyone("100/hour")

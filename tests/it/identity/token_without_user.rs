@@ -1,7 +1,7 @@
 //! A verified token without a user, such as a public key, beside a credential that is refused.
 
 use axum::Router;
-use tollgate::identity::{Jwt, JwtAlgorithm, JwtKeys, KeySet};
+use tollgate::identity::{Jwt, JwtAlgorithm, JwtKeys, KeySet, OnInvalidCredentials};
 use tollgate::policy::{Policy, Rule};
 use tollgate::{ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 
@@ -39,7 +39,7 @@ async fn send(app: &Router, path: &str, bearer: &str, cookie: &str) -> Answer {
 
 #[tokio::test]
 async fn refused_tokens_get_401_beside_a_public_key() {
-    let limits = builder().reject_invalid_credentials();
+    let limits = builder().on_invalid_credentials(OnInvalidCredentials::Reject);
     let app = echo().layer(limits.build().unwrap());
     let anon = without_user(r#""role":"anon""#);
     let forged = tampered(&hs256(&claims("alice")));
@@ -95,7 +95,12 @@ async fn tokens_get_503_while_there_are_no_keys() {
         let limits = RateLimitLayer::builder("1000/hour").clock(ManualClock::new());
         limits.identify(jwt())
     };
-    let rejecting = echo().layer(builder().reject_invalid_credentials().build().unwrap());
+    let rejecting = echo().layer(
+        builder()
+            .on_invalid_credentials(OnInvalidCredentials::Reject)
+            .build()
+            .unwrap(),
+    );
     let lenient = echo().layer(builder().build().unwrap());
     let alice = hs256(&claims("alice"));
     let unavailable = send(&rejecting, "/", &alice, "").await;

@@ -112,7 +112,7 @@ async fn the_tightest_quota_is_reported() {
         .authenticated("100/hour")
         .endpoint(
             "GET /items/{id}",
-            Rule::new("10/minute").quota("3/hour").name("items"),
+            Rule::new("10/minute").limit("3/hour").name("items"),
         )
         .rule("tenant", Rule::new("50/day").per(["tenant"]));
     let (builder, _) = layer(policy);

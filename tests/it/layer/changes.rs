@@ -104,7 +104,7 @@ async fn a_wrong_policy_changes_nothing_and_is_reported() {
 fn acme() -> Policy {
     Policy::builder()
         .tiers(Tiers::new("free").tier("team", 5))
-        .authenticated(Rule::new("2/minute").quota("10/hour"))
+        .authenticated(Rule::new("2/minute").limit("10/hour"))
         .rule(
             "outbound",
             Rule::new("5/hour, token-bucket").per(["tenant"]),

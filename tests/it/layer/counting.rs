@@ -70,8 +70,8 @@ async fn categories_share_and_stack() {
         .category("writes", Rule::new("4/hour").stack(true))
         .endpoint("GET /a", Rule::in_category("reads"))
         .endpoint("GET /b", Rule::in_category("reads").cost(2))
-        .endpoint("GET /c", Rule::in_category("reads").quota("9/hour"))
-        .endpoint("PUT /d", Rule::in_category("writes").quota("9/hour"));
+        .endpoint("GET /c", Rule::in_category("reads").limit("9/hour"))
+        .endpoint("PUT /d", Rule::in_category("writes").limit("9/hour"));
     let (builder, _) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
     let left = |line: &'static str| {

@@ -1,7 +1,7 @@
 //! Wrong credentials never affect valid ones.
 
 use axum::Router;
-use tollgate::identity::{ApiKey, Jwt};
+use tollgate::identity::{ApiKey, Jwt, OnInvalidCredentials};
 use tollgate::policy::Policy;
 use tollgate::{Identity, ManualClock, RateLimitLayer, RateLimitLayerBuilder};
 
@@ -115,7 +115,7 @@ async fn expired_tokens_are_neither_charged_nor_denied() {
     for (reject, status) in [(false, 200), (true, 401)] {
         let layer = builder().failed_auth_quota("3/minute");
         let layer = if reject {
-            layer.reject_invalid_credentials()
+            layer.on_invalid_credentials(OnInvalidCredentials::Reject)
         } else {
             layer
         };
@@ -216,7 +216,7 @@ async fn wrong_tokens_get_401_if_so_configured() {
         .exempt_route("GET /health");
     let layer = RateLimitLayer::builder(policy)
         .identify(Jwt::hs256(SECRET).build().unwrap())
-        .reject_invalid_credentials();
+        .on_invalid_credentials(OnInvalidCredentials::Reject);
     let app = echo().layer(layer.build().unwrap());
     let wrong = forged(0);
     let rejected = with(&app, &wrong).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use tollgate::policy::{Count, Policy, Rule};
+use tollgate::policy::{Count, Policy, Rule, RuleMode};
 use tollgate::{Charge, Identity};
 
 use super::{Answer, echo, layer, request, send};
@@ -13,9 +13,10 @@ use crate::support::log::Log;
 #[tokio::test]
 async fn a_dry_run_counts_and_logs_but_neither_denies_nor_adds_headers() {
     let (log, _listening) = Log::listen();
-    let policy = Policy::builder()
-        .everyone("100/hour")
-        .endpoint("GET /a", Rule::new("2/hour").name("strict").dry_run());
+    let policy = Policy::builder().everyone("100/hour").endpoint(
+        "GET /a",
+        Rule::new("2/hour").name("strict").mode(RuleMode::DryRun),
+    );
     let (builder, clock) = layer(policy);
     let layer = builder.headers(tollgate::headers::HeaderSet::Both).build();
     let layer = layer.unwrap();
@@ -59,8 +60,8 @@ async fn a_dry_run_counts_and_logs_but_neither_denies_nor_adds_headers() {
 async fn dry_runs_are_independent_of_each_other() {
     let (log, _listening) = Log::listen();
     let policy = Policy::builder()
-        .rule("one", Rule::new("1/hour").dry_run())
-        .rule("three", Rule::new("3/hour").dry_run());
+        .rule("one", Rule::new("1/hour").mode(RuleMode::DryRun))
+        .rule("three", Rule::new("3/hour").mode(RuleMode::DryRun));
     let (builder, _) = layer(policy);
     let layer = builder.build().unwrap();
     let app = echo().layer(layer.clone());
@@ -89,7 +90,7 @@ async fn a_denied_request_is_not_counted_by_a_dry_run() {
     let (log, _listening) = Log::listen();
     let policy = Policy::builder()
         .everyone("2/hour")
-        .rule("three", Rule::new("3/day").dry_run());
+        .rule("three", Rule::new("3/day").mode(RuleMode::DryRun));
     let (builder, clock) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
     for _ in 0..50 {
@@ -113,9 +114,9 @@ async fn a_dry_run_quota_does_not_replace_the_category() {
         .endpoint(
             "GET /a",
             Rule::in_category("secrets")
-                .quota("1000/hour")
+                .limit("1000/hour")
                 .name("a")
-                .dry_run(),
+                .mode(RuleMode::DryRun),
         );
     let (builder, _) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
@@ -130,7 +131,9 @@ async fn a_dry_run_quota_does_not_replace_the_category() {
 #[tokio::test]
 async fn a_dry_run_can_count_by_outcome() {
     let (log, _listening) = Log::listen();
-    let failed = Rule::new("2/hour").count(Count::failure()).dry_run();
+    let failed = Rule::new("2/hour")
+        .count(Count::failure())
+        .mode(RuleMode::DryRun);
     let policy = Policy::builder().endpoint("POST /login", failed.name("login"));
     let (builder, _) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
@@ -156,7 +159,7 @@ async fn handlers_can_charge_a_dry_run() {
     let (log, _listening) = Log::listen();
     let policy = Policy::builder()
         .everyone("100/hour")
-        .rule("tokens", Rule::new("1000/hour").dry_run());
+        .rule("tokens", Rule::new("1000/hour").mode(RuleMode::DryRun));
     let (builder, _) = layer(policy);
     let handler = |charge: Charge| async move {
         charge.charge_rule("tokens", 999).await.unwrap();
@@ -175,9 +178,7 @@ async fn maintenance_ends_by_itself() {
     let (_, clock) = layer("1/hour");
     let now = tollgate::Clock::now(&clock);
     let until = now.saturating_add(Duration::from_mins(1));
-    let policy = Policy::builder()
-        .everyone("1/hour")
-        .maintenance_until(until);
+    let policy = Policy::builder().everyone("1/hour").disabled_until(until);
     let (builder, clock) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
     for _ in 0..3 {
@@ -239,13 +240,13 @@ async fn exemptions_by_role_leave_an_audit_event() {
 /// Bug: `count` of a dry-run endpoint was applied to its enforced category as well.
 #[tokio::test]
 async fn settings_of_a_dry_run_do_not_apply_to_enforced_rules() {
-    let dry_run = Rule::in_category("items").quota("10/hour");
+    let dry_run = Rule::in_category("items").limit("10/hour");
     let dry_run = dry_run
         .count(Count::failure())
         .message("{limit} is too many");
     let policy = Policy::builder()
         .category("items", Rule::new("2/hour"))
-        .endpoint("GET /a", dry_run.dry_run());
+        .endpoint("GET /a", dry_run.mode(RuleMode::DryRun));
     let (builder, _) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
     for left in [1, 0] {
@@ -264,7 +265,7 @@ async fn a_dry_run_does_not_disable_the_global_rule() {
     let own = Rule::new("1000/hour").name("a").global(false);
     let policy = Policy::builder()
         .everyone("2/hour")
-        .endpoint("GET /a", own.dry_run());
+        .endpoint("GET /a", own.mode(RuleMode::DryRun));
     let (builder, _) = layer(policy);
     let app = echo().layer(builder.build().unwrap());
     for status in [200, 200, 429] {
@@ -279,7 +280,10 @@ fn more_than_24_quotas_with_dry_runs_are_a_policy_error() {
     let with_dry_runs = |dry_runs: usize| {
         let policy = Policy::builder().everyone("1/s");
         (0..dry_runs).fold(policy, |policy, index| {
-            policy.rule(format!("r{index}"), Rule::new("5/hour").dry_run())
+            policy.rule(
+                format!("r{index}"),
+                Rule::new("5/hour").mode(RuleMode::DryRun),
+            )
         })
     };
     let problems = with_dry_runs(24).build().unwrap_err().to_string();

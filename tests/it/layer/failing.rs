@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::http::Response;
 use axum::routing::get;
-use tollgate::identity::ApiKey;
+use tollgate::identity::{ApiKey, OnInvalidCredentials};
 use tollgate::policy::{Count, OnStoreFailure, Policy, Rule, Tiers};
 use tollgate::{Charge, Decision, Identity, ManualClock, MemoryStore, RateLimitLayer};
 
@@ -214,7 +214,7 @@ fn settings_without_effect_are_rejected() {
                 .tier("team", ["6/hour"])
                 .tier("team", ["7/hour"]),
         )
-        .rule("r", Rule::in_category("a").quota("5/hour"));
+        .rule("r", Rule::in_category("a").limit("5/hour"));
     let problems = policy.build().unwrap_err();
     let message = problems.to_string();
     for expected in [
@@ -287,7 +287,7 @@ async fn a_request_that_makes_a_source_panic_is_charged() {
             .failed_auth_quota("2/minute")
             .clock(ManualClock::new());
         let layer = if reject {
-            layer.reject_invalid_credentials()
+            layer.on_invalid_credentials(OnInvalidCredentials::Reject)
         } else {
             layer
         };

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use jsonwebtoken::{Algorithm, EncodingKey};
-use tollgate::identity::{ClientIp, ForwardedHeader, Jwt, PeerAddr};
+use tollgate::identity::{ClientIp, ForwardedHeader, Jwt, OnInvalidCredentials, PeerAddr};
 use tollgate::policy::{Policy, Rule, Tiers};
 use tollgate::{ManualClock, RateLimitLayer};
 use tower::ServiceExt;
@@ -316,7 +316,7 @@ async fn identity_is_not_read_for_exempt_networks() {
         .exempt_network("192.0.2.0/24");
     let layer = RateLimitLayer::builder(policy)
         .identify(Jwt::hs256(SECRET).build().unwrap())
-        .reject_invalid_credentials()
+        .on_invalid_credentials(OnInvalidCredentials::Reject)
         .build()
         .unwrap();
     let app = echo().layer(layer);

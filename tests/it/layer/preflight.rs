@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use axum::routing::{any, get};
 use tollgate::policy::{
-    ExplainRequest, Policy, PolicyBuilder, Preflight, Rule, RuleKind, SkipReason,
+    ExplainRequest, Policy, PolicyBuilder, Preflight, Rule, RuleKind, RuleMode, SkipReason,
 };
 use tower_http::cors::{Any, CorsLayer};
 
@@ -221,7 +221,7 @@ async fn the_preflight_quota_is_configurable_and_preflights_can_be_counted() {
 #[tokio::test]
 async fn dry_runs_and_policies_without_limits_do_not_limit_preflights() {
     for policy in [
-        Policy::builder().authenticated(Rule::new("5/hour").dry_run()),
+        Policy::builder().authenticated(Rule::new("5/hour").mode(RuleMode::DryRun)),
         Policy::builder().endpoint("/item", "5/hour"),
     ] {
         let (app, calls) = counting();

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::routing::any;
 use tollgate::RateLimitLayer;
 use tollgate::headers::HeaderSet;
-use tollgate::policy::{Count, OnStoreFailure, Policy, PolicyBuilder, Rule};
+use tollgate::policy::{Count, OnStoreFailure, Policy, PolicyBuilder, Rule, RuleMode};
 use tower::Layer;
 use tower_http::normalize_path::NormalizePathLayer;
 
@@ -254,9 +254,10 @@ async fn one_counter_of_two_readings_is_charged_once_with_the_stricter_settings(
 #[tokio::test]
 async fn dry_runs_of_all_readings_stay_dry_runs() {
     let policy = || {
-        Policy::builder()
-            .endpoint("/a/b", rule("live"))
-            .endpoint("/a/{x}", Rule::new("blocked").name("tried").dry_run())
+        Policy::builder().endpoint("/a/b", rule("live")).endpoint(
+            "/a/{x}",
+            Rule::new("blocked").name("tried").mode(RuleMode::DryRun),
+        )
     };
     for app in both(policy, || Router::new().fallback(named_handler("any"))) {
         let answer = super::send(&app, "GET /a/%62", &[]).await;

@@ -180,10 +180,10 @@ async fn too_many_readings_are_rejected() {
 async fn readings_with_more_than_eight_quotas_are_rejected() {
     let five = |name: &str| {
         Rule::new("1/second")
-            .quota("10/minute")
-            .quota("100/hour")
-            .quota("1000/day")
-            .quota("10/5m")
+            .limit("10/minute")
+            .limit("100/hour")
+            .limit("1000/day")
+            .limit("10/5m")
             .name(name)
     };
     let policy = Policy::builder()
@@ -200,10 +200,10 @@ async fn readings_with_more_than_eight_quotas_are_rejected() {
 fn a_plain_path_with_more_than_eight_quotas_is_a_policy_error() {
     let five = |name: &str| {
         Rule::new("1/second")
-            .quota("10/minute")
-            .quota("100/hour")
-            .quota("1000/day")
-            .quota("10/5m")
+            .limit("10/minute")
+            .limit("100/hour")
+            .limit("1000/day")
+            .limit("10/5m")
             .name(name)
     };
     let policy = Policy::builder()

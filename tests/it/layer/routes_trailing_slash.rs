@@ -52,10 +52,10 @@ async fn a_matched_pattern_is_charged_to_the_rule_with_the_other_slash() {
 fn five_each(first: &str, second: &str) -> PolicyBuilder {
     let five = |name: &str| {
         let rule = Rule::new("100/second")
-            .quota("200/minute")
-            .quota("300/hour");
-        rule.quota("400/day")
-            .quota("500/week")
+            .limit("200/minute")
+            .limit("300/hour");
+        rule.limit("400/day")
+            .limit("500/week")
             .name(name.to_owned())
     };
     Policy::builder()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use tollgate::RateLimitLayerBuilder;
-use tollgate::policy::{Policy, Rule, Tiers};
+use tollgate::policy::{Policy, Rule, RuleMode, Tiers};
 
 use super::Scene;
 use crate::support::http::request;
@@ -49,7 +49,7 @@ async fn paths_are_cut_in_all_events() {
     let (log, _listening) = Log::listen();
     let policy = Policy::builder()
         .authenticated("5/hour")
-        .rule("dry-run", Rule::new("1/hour").dry_run())
+        .rule("dry-run", Rule::new("1/hour").mode(RuleMode::DryRun))
         .exempt_subject("user", "ada")
         .exempt_when(|head| head.header("x-probe").is_some());
     let scene = Scene::new(policy);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tollgate::identity::PeerAddr;
-use tollgate::policy::{Policy, Rule};
+use tollgate::policy::{Policy, Rule, RuleMode};
 use tollgate::{Identity, RateLimitLayerBuilder};
 
 use super::Scene;
@@ -73,7 +73,7 @@ async fn the_attempted_amount_includes_the_cost() {
     let (log, _listening) = Log::listen();
     let policy = Policy::builder()
         .everyone(Rule::new("10/hour").cost(4))
-        .rule("tried", Rule::new("6/hour").cost(4).dry_run());
+        .rule("tried", Rule::new("6/hour").cost(4).mode(RuleMode::DryRun));
     let scene = Scene::new(policy);
     for _ in 0..3 {
         send(&scene, "GET /", &[]).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ::metrics::with_local_recorder;
 use tollgate::observe::{METRICS, MetricKind};
-use tollgate::policy::{OnStoreFailure, Policy, Rule};
+use tollgate::policy::{OnStoreFailure, Policy, Rule, RuleMode};
 
 use super::Scene;
 use super::recorder::TestRecorder;
@@ -26,7 +26,10 @@ fn metrics_agree_with_the_requests_and_contain_no_caller() {
         let policy = Policy::builder()
             .authenticated("1000/hour")
             .endpoint("GET /items/{id}", Rule::new("32/hour").name("items"))
-            .endpoint("GET /try", Rule::new("blocked").name("try").dry_run())
+            .endpoint(
+                "GET /try",
+                Rule::new("blocked").name("try").mode(RuleMode::DryRun),
+            )
             .exempt_route("GET /health");
         let scene = Scene::new(policy);
         for user in ["alice", "bob"] {

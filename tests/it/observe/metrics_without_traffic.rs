@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ::metrics::with_local_recorder;
 use tollgate::identity::ApiKey;
-use tollgate::policy::{Policy, Rule, Tiers};
+use tollgate::policy::{Policy, Rule, RuleMode, Tiers};
 use tollgate::{MemoryStore, RateLimitLayer};
 
 use super::Scene;
@@ -37,7 +37,7 @@ fn every_quota_has_its_series_before_the_first_request_and_after_a_reload() {
             .endpoint("POST /login", Rule::new("5/hour").name("login").per(["ip"]))
             .endpoint("GET /me", Rule::new("5/hour").name("me").per(["user"]))
             .rule("tenants", Rule::new("9/day").per(["tenant"]))
-            .rule("all", Rule::new("7/second").per([]).dry_run());
+            .rule("all", Rule::new("7/second").per([]).mode(RuleMode::DryRun));
         let (builder, _) = layer(policy);
         let keys = ApiKey::known("x-api-key", ["k_1"]).unwrap();
         let limits = builder.identify(keys).build().unwrap();

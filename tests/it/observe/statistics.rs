@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate::observe::{EndpointStatistics, Offender, Statistics};
-use tollgate::policy::{OnStoreFailure, Policy, Rule};
+use tollgate::policy::{OnStoreFailure, Policy, Rule, RuleMode};
 use tollgate::{Clock, Subject, Timestamp};
 
 use super::Scene;
@@ -14,7 +14,10 @@ fn policy() -> Policy {
         .authenticated("100/hour")
         .endpoint("GET /items/{id}", Rule::new("4/hour").name("items"))
         .endpoint("POST /login", Rule::new("2/hour").name("login").per(["ip"]))
-        .endpoint("GET /try", Rule::new("1/hour").name("try").dry_run())
+        .endpoint(
+            "GET /try",
+            Rule::new("1/hour").name("try").mode(RuleMode::DryRun),
+        )
         .exempt_route("GET /health")
         .build()
         .unwrap()

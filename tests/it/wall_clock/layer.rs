@@ -89,11 +89,7 @@ async fn anonymous(app: &Router) -> Answer {
 #[tokio::test]
 async fn maintenance_of_the_policy_ends_by_the_wall_clock() {
     let until = Timestamp::from_secs(START + HOUR);
-    let (builder, clock) = layer(
-        Policy::builder()
-            .everyone("1/hour")
-            .maintenance_until(until),
-    );
+    let (builder, clock) = layer(Policy::builder().everyone("1/hour").disabled_until(until));
     let app = echo().layer(builder.build().unwrap());
     let is_counted = async || anonymous(&app).await.header("x-ratelimit-limit").is_some();
     assert!(!is_counted().await);
