@@ -25,7 +25,7 @@ async fn serve_with_offenders(offenders: usize) -> Served {
         )
         .endpoint(
             "POST /login",
-            Rule::new("5/hour").name("login").scale(false),
+            Rule::new("5/hour").name("login").scale(false).quiet(true),
         )
         .endpoint(
             "GET /v1/compliance/exports/{id}",
@@ -194,6 +194,7 @@ async fn policy_shows_settings_and_every_limit_at_any_width() {
             "sliding-window",
             "10,000/1h, burst",
             "dry run",
+            "reported only in denials",
         ] {
             browser.until_shows("#rules", text).await;
         }

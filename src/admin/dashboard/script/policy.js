@@ -65,8 +65,9 @@ function showRules(policy) {
   };
   const quotas = (rule) => Object.values(rule.limits).flat();
   const algorithms = (rule) => [...new Set(quotas(rule).map(algorithmOf).filter((name) => name !== null))];
+  const chip = (text) => make('span', { class: 'chip' }, text);
   const rows = policy.rules.map((rule) => [
-    make('td', {}, code(rule.name), ' ', rule.mode === 'dry-run' ? make('span', { class: 'chip' }, 'dry run') : null, make('small', {}, ...scope(rule))),
+    make('td', {}, code(rule.name), ' ', rule.mode === 'dry-run' ? chip('dry run') : null, rule.quiet ? chip('reported only in denials') : null, make('small', {}, ...scope(rule))),
     make('td', {}, code(rule.per)),
     make('td', { class: 'algorithm' }, algorithms(rule).join(', ') || '–'),
     ...tiers.map((tier) => make('td', { class: 'number' }, ...rule.limits[tier].map((quota) => make('code', { class: 'mono quota' }, quotaText(quota))))),
