@@ -246,10 +246,6 @@ impl<'a> Setting<'a> {
         }
     }
 
-    pub(super) const fn is_list(&self) -> bool {
-        matches!(self.node.value, ConfigValue::List(_))
-    }
-
     /// Returns the text of a key.
     pub(super) fn text_of(&self, key: &str) -> Option<&'a str> {
         self.get(key)?.text()

@@ -31,11 +31,20 @@ pub(crate) struct Caller<'a> {
 }
 
 impl KeyBy {
-    /// Creates it from the names of dimensions, and rejects invalid names. Without `names`, returns
-    /// [`KeyBy::Caller`]. If `optional`, callers that lack a dimension are not counted.
+    /// The word for [`KeyBy::Caller`] in place of dimensions.
+    const PER_CALLER: &str = "caller";
+    /// The word for no dimensions.
+    pub(super) const PER_INSTANCE: &str = "instance";
+
+    /// Creates it from the names of dimensions, or one of the words `caller` and `instance`, and rejects
+    /// invalid names. Without `names`, returns [`KeyBy::Caller`]. If `optional`, callers that lack a
+    /// dimension are not counted.
     pub(super) fn new(names: Option<&[String]>, optional: bool) -> Result<Self, ValidationError> {
-        let Some(names) = names else {
-            return Ok(Self::Caller);
+        let names = match names {
+            None => return Ok(Self::Caller),
+            Some([only]) if only == Self::PER_CALLER => return Ok(Self::Caller),
+            Some([only]) if only == Self::PER_INSTANCE => &[],
+            Some(names) => names,
         };
         if names.len() > MAX_DIMENSIONS {
             let expected = format!("at most {MAX_DIMENSIONS} dimensions");
@@ -47,6 +56,10 @@ impl KeyBy {
             if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
                 let expected = "dimensions such as `user`, `ip` or `tenant`: letters, digits, `-`, `_` and `.`";
                 return Err(ValidationError::new("per", name.escape_debug(), expected));
+            }
+            if name == Self::PER_CALLER || name == Self::PER_INSTANCE {
+                let expected = format!("dimensions such as `user` and `ip`, or `{name}` alone");
+                return Err(ValidationError::new("per", names.join(", "), expected));
             }
             if names[..index].contains(name) {
                 return Err(ValidationError::new(

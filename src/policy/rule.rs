@@ -143,7 +143,8 @@ impl Rule {
 
     /// Sets the dimensions to count per: `["ip"]`, `["tenant"]`, `["group", "user"]`. With `[]`, all
     /// requests share one counter. Default: the primary dimension of the identity, usually `user`,
-    /// or the client IP of an unauthenticated caller.
+    /// or the client IP of an unauthenticated caller. As in policy files, `["instance"]` is the same as
+    /// `[]`, and `["caller"]` is the default.
     ///
     /// A caller cannot avoid a limit by leaving out a dimension. Without `user`, the client IP
     /// counts in its place. Without another dimension, the rule counts as by default. Only always-on

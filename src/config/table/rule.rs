@@ -136,11 +136,8 @@ impl PolicyReader<'_> {
     fn rule(&mut self, table: &Setting<'_>) -> Rule {
         let mut rule = self.limits(table);
         if let Some(per) = table.get("per") {
-            if per.is_list() {
-                rule = rule.per(per.items().filter_map(|name| name.text()));
-            } else if per.text() == Some("instance") {
-                rule = rule.per([]);
-            }
+            let items = per.one_or_more();
+            rule = rule.per(items.iter().filter_map(Setting::text));
         }
         let count = table.get("count").and_then(|count| self.count(&count));
         let message = table.get("message").and_then(|value| {

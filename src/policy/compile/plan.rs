@@ -7,6 +7,7 @@ use super::{Compiler, SharedRules, index};
 use crate::batch::{Group, MAX_BATCH, MAX_CHECKS};
 use crate::error::ValidationError;
 use crate::policy::about::{EndpointAbout, RuleKind};
+use crate::policy::key_by::KeyBy;
 use crate::policy::route::Route;
 use crate::policy::rule::Rule;
 use crate::policy::{Plan, PlanKind, PlannedCheck, RuleSettings};
@@ -84,7 +85,10 @@ impl Compiler<'_> {
     /// Reports settings of an endpoint that only its category can have, because it shares its counters.
     fn reject_own(&mut self, location: &RuleLocation<'_>, rule: &Rule) {
         const ON_CATEGORY: &str = "this on the category, or a quota of its own";
-        let per = rule.per.as_ref().map(|names| names.join(", "));
+        let per = rule.per.as_deref().map(|names| match names {
+            [] => KeyBy::PER_INSTANCE.to_owned(),
+            names => names.join(", "),
+        });
         let tiers: Vec<&str> = rule.tiers.iter().map(|(name, _)| name.as_str()).collect();
         let tiers = (!tiers.is_empty()).then(|| tiers.join(", "));
         let scale = rule.is_unscaled().then_some("false");

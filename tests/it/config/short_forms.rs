@@ -1,12 +1,18 @@
 //! Short forms: `per = "instance"`, `per = "caller"`, `global.everyone`.
 
+use serde_json::Value;
 use tollgate::config::Source;
 
-/// Returns the policy of a file, with these variables, as text.
-fn policy(text: &str, variables: &[(&'static str, &'static str)]) -> String {
+/// Returns the overview of the policy of a file, with these variables, without the paths of the rules.
+fn policy(text: &str, variables: &[(&'static str, &'static str)]) -> Value {
     let source = Source::toml(text).variables(variables.iter().copied());
     let config = source.read().unwrap_or_else(|error| panic!("{error}"));
-    format!("{:?}", config.policy())
+    let policy = config.into_policy();
+    let mut overview = serde_json::to_value(policy.overview()).unwrap();
+    for rule in overview["rules"].as_array_mut().unwrap() {
+        rule.as_object_mut().unwrap().remove("path").unwrap();
+    }
+    overview
 }
 
 #[test]
@@ -24,6 +30,16 @@ fn per_caller_is_the_default() {
     let rule = "[[rules]]\nname = \"burst\"\nlimit = \"60/minute\"\n";
     let default = policy(rule, &[]);
     assert_eq!(policy(&format!("{rule}per = \"caller\""), &[]), default);
+}
+
+/// As dimensions, no caller would have them, and no request would be counted.
+#[test]
+fn words_for_per_mean_the_same_inside_a_list() {
+    let rule = "[[rules]]\nname = \"outbound\"\nlimit = \"60/minute\"\n";
+    for word in ["instance", "caller"] {
+        let plain = policy(&format!("{rule}per = \"{word}\""), &[]);
+        assert_eq!(policy(&format!("{rule}per = [\"{word}\"]"), &[]), plain);
+    }
 }
 
 #[test]
