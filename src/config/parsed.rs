@@ -112,8 +112,10 @@ impl Config {
 
 /// Returns whether the policy has a rule that can count requests.
 fn has_limits(rules: &PolicyBuilder) -> bool {
-    let global = rules.authenticated.is_some() || rules.anonymous.is_some();
-    global || !rules.endpoints.is_empty() || !rules.rules.is_empty()
+    let globals = [&rules.everyone, &rules.authenticated, &rules.anonymous];
+    globals.into_iter().any(Option::is_some)
+        || !rules.endpoints.is_empty()
+        || !rules.rules.is_empty()
 }
 
 fn no_limits() -> ConfigProblem {

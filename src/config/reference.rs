@@ -18,7 +18,7 @@ You choose the names in capitals.
 ";
 
 const RULE_INTRODUCTION: &str = "\
-`global.authenticated` and `global.anonymous` are quotas, or tables with these keys.";
+`global.everyone`, `global.authenticated` and `global.anonymous` are quotas, or tables with these keys.";
 
 const QUOTA_INTRODUCTION: &str = "\
 A quota is a text (`\"500/hour\"`, `\"10/15m\"`, `\"50 per 10 seconds\"`, \

@@ -22,6 +22,7 @@ use crate::quota::{IntoQuota, Quota};
 #[must_use]
 pub struct PolicyBuilder {
     pub(crate) tiers: Tiers,
+    pub(crate) everyone: Option<Rule>,
     pub(crate) authenticated: Option<Rule>,
     pub(crate) anonymous: Option<Rule>,
     pub(crate) categories: Vec<(String, Rule)>,
@@ -62,9 +63,10 @@ impl PolicyBuilder {
     }
 
     /// Sets the global rule for authenticated and for unauthenticated callers.
-    pub fn everyone(self, rule: impl IntoRule) -> Self {
-        let rule = rule.into_rule();
-        self.authenticated(rule.clone()).anonymous(rule)
+    /// [`authenticated`](Self::authenticated) and [`anonymous`](Self::anonymous) take precedence.
+    pub fn everyone(mut self, rule: impl IntoRule) -> Self {
+        self.everyone = Some(rule.into_rule());
+        self
     }
 
     /// Adds a rule for one route, such as `GET /v1/items/{id}`. Without a method it applies to all

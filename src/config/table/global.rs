@@ -23,8 +23,8 @@ pub(super) static GLOBAL: TableSpec = TableSpec::new(keys! {
 impl PolicyReader<'_> {
     pub(super) fn global(&mut self, table: &Setting<'_>, policy: PolicyBuilder) -> PolicyBuilder {
         let mut rule = |key| table.get(key).map(|value| self.rule_or_quotas(&value));
-        let (authenticated, anonymous) = (rule("authenticated"), rule("anonymous"));
-        let everyone = rule("everyone");
+        let (everyone, authenticated) = (rule("everyone"), rule("authenticated"));
+        let anonymous = rule("anonymous");
         let quota = table.get("preflight_quota");
         let quota = quota.and_then(|quota| self.quota(&quota, self.algorithm));
         let policy = set_if(policy, everyone, PolicyBuilder::everyone);

@@ -40,7 +40,11 @@ pub(super) fn compile(
         about_rules: Vec::new(),
     };
 
-    let globals = compiler.globals(builder.authenticated, builder.anonymous);
+    let globals = compiler.globals([
+        ("global.everyone", builder.everyone),
+        ("global.authenticated", builder.authenticated),
+        ("global.anonymous", builder.anonymous),
+    ]);
     let mut categories: HashMap<String, (Rule, CompiledRule)> = HashMap::new();
     for (name, rule) in builder.categories {
         let location = RuleLocation::new(&name, format!("categories.{name}"));
@@ -163,12 +167,19 @@ struct Compiler<'t> {
 impl Compiler<'_> {
     /// Compiles the global rules, for unauthenticated and for authenticated callers. Both have the
     /// name `global`, since one counts addresses, and the other users.
+    ///
+    /// The parameters are the rules for everyone, for authenticated and for unauthenticated callers,
+    /// with their paths.
     fn globals(
         &mut self,
-        authenticated: Option<Rule>,
-        anonymous: Option<Rule>,
+        [everyone, authenticated, anonymous]: [(&str, Option<Rule>); 3],
     ) -> [Option<CompiledRule>; 2] {
-        let mut global = |rule: Option<Rule>, path: &str, unscaled: bool| {
+        let or =
+            |(path, rule): (_, Option<Rule>), other| rule.map_or(other, |rule| (path, Some(rule)));
+        let authenticated = or(authenticated, everyone.clone());
+        // A caller must not get more by leaving out its token.
+        let anonymous = or(anonymous, or(everyone, authenticated.clone()));
+        let mut global = |(path, rule): (&str, Option<Rule>), unscaled: bool| {
             let mut rule = rule?;
             if unscaled {
                 rule.scale = Some(false);
@@ -177,15 +188,7 @@ impl Compiler<'_> {
             let location = RuleLocation::new(GLOBAL_NAME, path);
             Some(self.rule(&location, &rule, RuleKind::Global))
         };
-        // A caller must not get more by leaving out its token.
-        let (anonymous, path) = match anonymous {
-            None => (authenticated.clone(), "global.authenticated"),
-            own => (own, "global.anonymous"),
-        };
-        [
-            global(anonymous, path, true),
-            global(authenticated, "global.authenticated", false),
-        ]
+        [global(anonymous, true), global(authenticated, false)]
     }
 
     /// Compiles the rule of preflights, unless they are counted like other requests.
