@@ -32,6 +32,17 @@ pub(crate) fn parse(
     Ok(network)
 }
 
+/// Returns whether a network is half of the internet or more: of all IPv4 addresses, or of `2000::/3`,
+/// which has the global IPv6 addresses.
+pub(crate) fn is_half_of_internet(network: &IpNet) -> bool {
+    match network {
+        IpNet::V4(v4) => v4.prefix_len() <= 1,
+        IpNet::V6(v6) => {
+            v6.prefix_len() <= 1 || (v6.prefix_len() <= 4 && v6.addr().segments()[0] >> 13 == 1)
+        }
+    }
+}
+
 /// Folds a network of mapped or NAT64 addresses: addresses are compared in their folded form.
 fn unmapped(network: IpNet) -> IpNet {
     if let IpNet::V6(v6) = network

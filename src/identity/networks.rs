@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use ipnet::{IpNet, Ipv6Net};
+use ipnet::IpNet;
 
 use crate::error::ValidationError;
 use crate::network;
@@ -38,18 +38,8 @@ impl Trusted {
         let Self::Networks(networks) = self else {
             return None;
         };
-        // Global IPv6 addresses are in 2000::/3.
-        let is_half = |network: &IpNet| match network {
-            IpNet::V4(v4) => v4.prefix_len() <= 1,
-            IpNet::V6(v6) => v6.prefix_len() <= 1 || is_half_of_global(v6),
-        };
-        networks.iter().copied().find(is_half)
+        networks.iter().copied().find(network::is_half_of_internet)
     }
-}
-
-/// Returns whether a network is half of `2000::/3` or more.
-fn is_half_of_global(network: &Ipv6Net) -> bool {
-    network.prefix_len() <= 4 && network.addr().segments()[0] >> 13 == 1
 }
 
 /// Parses the network of a trusted proxy.

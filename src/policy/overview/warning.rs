@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{EndpointView, Overview, RuleView};
 use crate::identity_types::Identity;
+use crate::network;
 use crate::policy::{KeyBy, RuleKind};
 use crate::quota::{Algorithm, Quota};
 
@@ -122,7 +123,10 @@ fn endpoints_without_limit(overview: &Overview<'_>) -> Vec<Warning> {
 /// Returns a warning for each exemption that covers all clients or all routes.
 fn exemptions_of_everything(overview: &Overview<'_>) -> Vec<Warning> {
     // A policy with a prefix of 0 bits is invalid. Two networks with 1 bit cover all addresses.
-    let covers_internet = |network: &str| network.ends_with("/1");
+    let covers_internet = |text: &str| {
+        text.parse()
+            .is_ok_and(|parsed| network::is_half_of_internet(&parsed))
+    };
     let covers_routes = |route: &str| {
         let path = route.rsplit(' ').next().unwrap_or_default();
         path.starts_with("/{*")
@@ -130,7 +134,7 @@ fn exemptions_of_everything(overview: &Overview<'_>) -> Vec<Warning> {
     let networks = overview.exempt_networks.iter().enumerate();
     let networks = networks.filter(|(_, network)| covers_internet(network));
     let networks = networks.map(|(index, network)| {
-        let text = format!("`{network}` exempts half of all client IPs");
+        let text = format!("`{network}` exempts half of the internet or more");
         Warning::new(format!("exempt.networks[{index}]"), text)
     });
     let routes = overview.exempt_routes.iter().enumerate();

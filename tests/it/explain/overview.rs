@@ -276,6 +276,8 @@ fn exemptions_that_cover_everything_are_reported() {
         // A policy with a prefix of 0 bits is invalid.
         ("0.0.0.0/1", true),
         ("8000::/1", true),
+        ("2000::/3", true),
+        ("2000::/5", false),
         ("10.0.0.0/8", false),
         ("192.0.2.0/30", false),
     ] {
