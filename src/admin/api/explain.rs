@@ -1,8 +1,9 @@
 //! Explains how one request of a caller is counted.
 
+use std::net::IpAddr;
+
 use serde::Serialize;
 
-use crate::error::ValidationError;
 use crate::identity_types::Identity;
 use crate::pipeline::RequestPipeline;
 use crate::policy::{ExplainRequest, Explanation};
@@ -15,14 +16,14 @@ pub(super) struct Explained {
     text: String,
 }
 
-/// Explains how a request such as `GET /v1/items` would be counted now.
+/// Explains how a request would be counted now.
 pub(super) fn explained(
     pipeline: &RequestPipeline,
-    request: &str,
+    request: ExplainRequest,
     identity: Option<Identity>,
-    ip: Option<std::net::IpAddr>,
-) -> Result<Explained, ValidationError> {
-    let mut explain_request = ExplainRequest::new(request)?.at(pipeline.wall_now());
+    ip: Option<IpAddr>,
+) -> Explained {
+    let mut explain_request = request.at(pipeline.wall_now());
     if let Some(identity) = identity {
         explain_request = explain_request.identity(identity);
     }
@@ -32,5 +33,5 @@ pub(super) fn explained(
     }
     let explanation = pipeline.with_policy(|policy| policy.explain(&explain_request));
     let text = explanation.to_string();
-    Ok(Explained { explanation, text })
+    Explained { explanation, text }
 }

@@ -14,7 +14,7 @@ use crate::head::RequestHead;
 use crate::headers::retry_after_secs;
 use crate::identity_types::Identity;
 use crate::pipeline::{InspectedCaller, Inspection, LimitStatus, RequestPipeline};
-use crate::policy::Exemption;
+use crate::policy::{Exemption, ExplainRequest, TierTable};
 use crate::response::words;
 
 #[derive(Deserialize)]
@@ -51,6 +51,21 @@ impl LookupRequest {
         }
         Ok(Some(identity))
     }
+}
+
+/// Returns the identity with the tier that its limits were inspected with, unless that is the default.
+fn with_tier_of(
+    inspected: &Inspection,
+    identity: Identity,
+    pipeline: &RequestPipeline,
+) -> Identity {
+    let is_default = |tier: &str| {
+        pipeline.with_policy(|policy| policy.tiers().index(tier) == Some(TierTable::DEFAULT))
+    };
+    if identity.tier_name().is_some() || is_default(&inspected.tier) {
+        return identity;
+    }
+    identity.tier(&*inspected.tier)
 }
 
 #[derive(Serialize)]
@@ -101,11 +116,14 @@ pub(super) async fn look_up(State(state): State<SharedState>, request: Request) 
     lookup.subject.require_dimension()?;
     let pipeline = state.pipeline();
     let (identity, ip) = (lookup.identity(pipeline)?, lookup.subject.ip()?);
-    let explanation = lookup.request.as_deref();
-    let explanation = explanation.map(|request| explained(pipeline, request, identity.clone(), ip));
-    let explanation = explanation.transpose()?;
-    let caller = InspectedCaller::new(identity, ip, pipeline);
+    let explain_request = lookup.request.as_deref().map(ExplainRequest::new);
+    let explain_request = explain_request.transpose()?;
+    let caller = InspectedCaller::new(identity.clone(), ip, pipeline);
     let inspected = pipeline.inspect(&caller).await;
+    let explanation = explain_request.map(|request| {
+        let identity = identity.map(|identity| with_tier_of(&inspected, identity, pipeline));
+        explained(pipeline, request, identity, ip)
+    });
     let overrides = state.layer.overrides();
     let matching = overrides.iter().filter(|of| caller.is_overridden_by(of));
     state.audit(&RequestHead::of(&head), &AuditAction::LookUp);

@@ -212,11 +212,13 @@ async fn look_up_shows_limit_and_wait_of_the_callers_own_response() {
         (429, 50)
     );
 
-    let found = served.look_up("alice").await;
+    let question = json!({ "subject": { "user": "alice" }, "request": "GET /" });
+    let found = served.post("lookup", &question).await.json();
     assert_eq!(
         (&found["tier"], &found["tier_assumed"]),
         (&json!("team"), &json!(false))
     );
+    assert_eq!(found["explanation"]["tier"]["name"], "team");
     let global = limit(&found, "user:global:1h");
     assert_eq!(global["limit"], 50);
     assert_eq!(global["retry_after"], denied.number("retry-after"));
