@@ -52,7 +52,7 @@ impl DashboardPage {
     /// Returns the page. It has a form for the token unless the API is open.
     pub(super) fn new(is_open: bool) -> Self {
         let html = MARKUP
-            .replace("/*door*/", if is_open { "open" } else { "token" })
+            .replace("/*access*/", if is_open { "open" } else { "token" })
             .replace("/*style*/", STYLE)
             .replace("/*script*/", SCRIPT);
         Self {
@@ -108,7 +108,7 @@ mod tests {
         for (mark, text) in [
             ("/*style*/", STYLE),
             ("/*script*/", SCRIPT),
-            ("/*door*/", ""),
+            ("/*access*/", ""),
         ] {
             assert_eq!(MARKUP.matches(mark).count(), 1, "{mark}");
             assert!(!text.contains("</"), "{mark}");

@@ -4,6 +4,7 @@ use tollgate::RateLimitLayer;
 use tollgate::admin::{Admin, AdminRole, Status};
 
 use super::{Served, assert_rejected};
+use crate::browser::Browser;
 use crate::support::http::layer;
 use crate::support::log::Log;
 
@@ -29,9 +30,19 @@ const CHANGES: [(&str, &str); 5] = [
         "overrides/remove",
         r#"{"subject":{"user":"bob"},"rule":"global"}"#,
     ),
-    ("maintenance", r#"{"until":null}"#),
+    ("maintenance", r#"{"until":"2025-01-01T00:10:00Z"}"#),
     ("reload", ""),
 ];
+
+/// Returns the actions in the audit events.
+fn actions(log: &Log) -> Vec<String> {
+    let events = log.about("rate_limit_admin");
+    let action = |event: &String| {
+        let (_, rest) = event.split_once("action=\"").unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    };
+    events.iter().map(action).collect()
+}
 
 #[tokio::test]
 async fn token_with_the_role_read_reads_everything_and_changes_nothing() {
@@ -54,11 +65,7 @@ async fn token_with_the_role_read_reads_everything_and_changes_nothing() {
         let message = assert_rejected(&answer, 403, "FORBIDDEN");
         assert!(message.contains("role `write`"), "{message}");
     }
-    let events = log.about("rate_limit_admin");
-    assert!(
-        events.iter().all(|event| event.contains("look-up")),
-        "{events:?}"
-    );
+    assert_eq!(actions(&log), ["look-up"]);
 }
 
 #[tokio::test]
@@ -70,9 +77,9 @@ async fn every_change_is_logged_with_the_name_of_the_token() {
         let answer = served.post_with(WRITER, path, body).await;
         assert!(answer.status < 300, "{path}: {}", answer.body);
     }
-    let events = log.about("rate_limit_admin");
-    assert!(events.len() >= 3, "{events:?}");
-    for event in events {
+    let changes = ["reset", "override", "remove-override", "maintenance"];
+    assert_eq!(actions(&log), changes);
+    for event in log.about("rate_limit_admin") {
         assert!(event.contains(r#"actor="alice""#), "{event}");
     }
     assert!(!log.text().contains(WRITER));
@@ -89,6 +96,27 @@ async fn statistics_have_the_role_of_the_token() {
             .send("GET /admin/api/statistics", &headers)
             .await;
         assert_eq!(answer.json()["role"], role);
+    }
+}
+
+/// The page showed forms and buttons that all got 403.
+#[tokio::test(flavor = "multi_thread")]
+async fn page_offers_no_change_to_a_token_with_the_role_read() {
+    let served = served().await;
+    let page = format!("http://{}/admin", served.address);
+    let offered = "[...document.querySelectorAll('[data-changes], .danger')] \
+                   .filter((element) => element.checkVisibility()).length";
+    for (secret, may_change) in [(READER, false), (WRITER, true)] {
+        let mut browser = Browser::open(&page, (1280, 900), "light").await;
+        browser.sign_in(secret).await;
+        browser.write("#value", "bob").await;
+        browser.press("Enter").await;
+        browser.until_shows("#found h2", "user bob").await;
+        let offered = browser.value(offered).await.as_u64().unwrap();
+        assert_eq!(offered > 0, may_change, "{offered}");
+        let note = "document.querySelector('[data-read-only]').checkVisibility()";
+        assert_eq!(browser.value(note).await, !may_change);
+        browser.close().await;
     }
 }
 

@@ -54,7 +54,7 @@ function showFound(data) {
       make('ul', { class: 'limits' }, ...others.map((limit) => limitRow(limit, data)))) : null,
     data.explanation ? make('details', { open: true }, make('summary', {}, `How ${data.explanation.request} is counted`), make('pre', {}, data.explanation.text)) : null,
     setLimit(data, touched[0] ?? data.limits[0]),
-    make('div', { class: 'actions' },
+    make('div', { class: 'actions', 'data-changes': '' },
       ...data.overrides.map((of) => removeButton(of, `Remove ${quotaText(of.limit)} for ${of.rule}`)),
       make('button', { type: 'button', class: 'danger', id: 'reset', on: { click: () => reset(data, who) } }, 'Reset counters'))));
   byId('found-caller').focus({ preventScroll: true });
@@ -108,7 +108,7 @@ function setLimit(data, first) {
       showMessage(problem, refused.message);
     }
   };
-  return make('form', { class: 'act', id: 'override-form', autocomplete: 'off', on: { submit } },
+  return make('form', { class: 'act', id: 'override-form', 'data-changes': '', autocomplete: 'off', on: { submit } },
     make('h3', {}, 'Set another limit'),
     make('div', { class: 'fields' },
       make('p', { class: 'field wide' }, make('label', { for: 'override-rule' }, 'Rule ', hint), rule),
@@ -144,5 +144,5 @@ function removeButton(of, text) {
       notify(problem.message);
     }
   };
-  return make('button', { type: 'button', class: text === 'Remove' ? 'small' : null, 'aria-label': text === 'Remove' ? `Remove the override of ${isolated(of.counter)} under ${of.rule}` : null, on: { click: remove } }, text);
+  return make('button', { type: 'button', 'data-changes': '', class: text === 'Remove' ? 'small' : null, 'aria-label': text === 'Remove' ? `Remove the override of ${isolated(of.counter)} under ${of.rule}` : null, on: { click: remove } }, text);
 }

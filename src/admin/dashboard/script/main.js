@@ -39,6 +39,7 @@ async function refresh() {
     // The user may have signed out meanwhile.
     if (stored.token !== token) return;
     wait = EVERY;
+    document.body.dataset.role = data.role;
     showSignedIn(true);
     pulse('live', 'Live');
     showOverview(data);
@@ -125,4 +126,4 @@ const watcher = new IntersectionObserver((entries) => {
 document.querySelectorAll('main section[id]:not(#sign-in)').forEach((section) => watcher.observe(section));
 
 // Without a token the API answers 401, unless it is open.
-if (stored.token || document.documentElement.dataset.door === 'open') refresh(); else signOut();
+if (stored.token || document.documentElement.dataset.access === 'open') refresh(); else signOut();
