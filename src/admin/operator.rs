@@ -1,6 +1,5 @@
 //! Operators of the admin API, and what they may do.
 
-use std::fmt;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -9,6 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::api_error::ApiError;
+use crate::error::named;
 
 /// What an [admin token](super::Admin::token) allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,22 +20,10 @@ pub enum AdminRole {
     Write,
 }
 
-impl AdminRole {
-    /// Returns the name: `read`, `write`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-        }
-    }
-}
-
-impl fmt::Display for AdminRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+named!(AdminRole, "admin role" {
+    Read => "read",
+    Write => "write",
+});
 
 /// Sender of an authorized request. It is an extension of the request.
 #[derive(Clone, Debug)]
