@@ -51,12 +51,13 @@ impl ApiError {
             .with_header(WWW_AUTHENTICATE, bearer)
     }
 
-    /// Too many wrong tokens from one address.
+    /// Change with a token whose role does not allow it.
     pub(super) fn read_only() -> Self {
         let message = "This token has the role `read`. Changes need a token with the role `write`.";
         Self::new(StatusCode::FORBIDDEN, "FORBIDDEN", message)
     }
 
+    /// Too many wrong tokens from one address.
     pub(super) fn too_many_tokens(wait: u64) -> Self {
         let message = format!(
             "Too many wrong tokens came from this address. The right one is accepted; wrong ones \

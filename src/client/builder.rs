@@ -44,7 +44,7 @@ impl PaceLayerBuilder {
         }
     }
 
-    /// The longest total delay of one request: before it is sent and between its retries. Default: 2
+    /// Sets the longest total delay of one request: before it is sent and between its retries. Default: 2
     /// minutes.
     ///
     /// A request that has waited that long is sent, even if the limit is used up. It is not retried
@@ -54,20 +54,20 @@ impl PaceLayerBuilder {
         self
     }
 
-    /// The most retries of one request. Default: 3.
+    /// Sets the maximum number of retries of one request. Default: 3.
     pub const fn max_retries(mut self, max: u32) -> Self {
         self.max_retries = max;
         self
     }
 
-    /// Retries are at most this share of the requests to a host, from 0 to 1, plus ten. Default:
+    /// Sets the maximum share of retries among the requests to a host, from 0 to 1. Ten more are allowed. Default:
     /// 0.2. With 0 there are no retries.
     pub const fn retry_budget(mut self, share: f64) -> Self {
         self.retry_share = share;
         self
     }
 
-    /// Share of a limit, from 0 to 1, below which requests wait for the reset, if that is within five
+    /// Sets the share of a limit, from 0 to 1, below which requests wait for the reset, if that is within five
     /// minutes. Default: 0.05. What is left covers requests of other processes with the same limit.
     pub const fn slow_below(mut self, share: f64) -> Self {
         self.slow_below = share;
@@ -94,14 +94,14 @@ impl PaceLayerBuilder {
         self
     }
 
-    /// Share of a limit, from 0 to 1, below which [`on_low_limit`](Self::on_low_limit) is called. Default:
+    /// Sets the share of a limit, from 0 to 1, below which [`on_low_limit`](Self::on_low_limit) is called. Default:
     /// 0.1.
     pub const fn low_below(mut self, share: f64) -> Self {
         self.low_below = share;
         self
     }
 
-    /// The most hosts and keys with stored limits. Default: 1024.
+    /// Sets the maximum number of hosts and keys with stored limits. Default: 1024.
     pub const fn max_hosts(mut self, max: usize) -> Self {
         self.max_hosts = max;
         self

@@ -37,7 +37,8 @@ impl RateLimitLayer {
     /// Watches the policy file, and reloads it when it changes.
     ///
     /// - A file that is replaced by a rename, or by the swap of a symbolic link as in a
-    ///   Kubernetes `ConfigMap`, is loaded at once. Prefer this: a rename is atomic.
+    ///   Kubernetes `ConfigMap`, is loaded at once where the system reports it
+    ///   as one (Linux, Windows), else after a second. Prefer this: a rename is atomic.
     /// - A file that is written in place is loaded once it was unchanged for one second, because
     ///   it may be written in pieces.
     ///

@@ -90,8 +90,7 @@ impl Quota {
     }
 }
 
-/// Reads the names of [`Algorithm::name`].
-/// Digits, with `_` between them where it helps reading.
+/// Parses digits, with `_` between them where it helps reading.
 fn whole_number(field: &'static str, text: &str) -> Result<u64, ValidationError> {
     let text = text.trim();
     let digits = text.replace('_', "");

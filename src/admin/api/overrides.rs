@@ -101,8 +101,8 @@ pub(super) async fn remove(State(state): State<SharedState>, request: Request) -
         .remove_override(which.subject.subject(), &which.rule);
     let removed = answer.await?;
     if removed {
-        let deed = AuditAction::RemovedOverride { rule: &which.rule };
-        state.audit(&RequestHead::of(&head), &deed);
+        let action = AuditAction::RemovedOverride { rule: &which.rule };
+        state.audit(&RequestHead::of(&head), &action);
     }
     Ok(json::ok(&RemoveOverrideResponse { removed }))
 }

@@ -50,9 +50,13 @@ fn parse_duration(text: &str) -> Result<Duration, ValidationError> {
         return Ok(Duration::ZERO);
     }
     let window: Result<Window, ValidationError> = text.parse();
-    window
-        .map(Window::duration)
-        .map_err(|_| ValidationError::new("length of time", text, "such as `30s` or `2 minutes`"))
+    window.map(Window::duration).map_err(|_| {
+        ValidationError::new(
+            "length of time",
+            text,
+            "a length of time such as `30s` or `2 minutes`",
+        )
+    })
 }
 
 /// Calls the setter of a builder if the file has a value for it.
