@@ -20,7 +20,8 @@ impl AdminTokens {
     /// Reads both variables. If neither is set, generates a shared token.
     pub(crate) fn from_env() -> Self {
         let allowed = "name:role:secret, separated by commas; role is read or write; secret has at \
-                       least 8 visible ASCII characters, no comma and no space; names differ";
+                       least 8 visible ASCII characters, no comma and no space; names and secrets \
+                       differ";
         let named = common::setting("ADMIN_TOKENS", "", allowed, parse_tokens);
         let is_random = env::var_os("ADMIN_TOKEN").is_none() && named.is_empty();
         // The keys of `RandomState` are random.
@@ -33,6 +34,14 @@ impl AdminTokens {
                 is_secret(text).then(|| text.to_owned())
             })
         });
+        // Audit events could not name the operator.
+        if named
+            .iter()
+            .any(|(_, _, secret)| shared.as_ref() == Some(secret))
+        {
+            let allowed = "other secrets than that of ADMIN_TOKEN";
+            common::refuse("ADMIN_TOKENS", "", allowed);
+        }
         Self {
             shared,
             is_random,

@@ -38,7 +38,12 @@ async fn invalid_values_are_rejected_by_name() {
         (
             "ADMIN_TOKENS",
             "alice:write:a-secret-of-alice,alice:read:another-secret",
-            "names differ",
+            "names and secrets differ",
+        ),
+        (
+            "ADMIN_TOKENS",
+            "alice:write:the-same-secret,bob:read:the-same-secret",
+            "names and secrets differ",
         ),
         ("ADMIN_TOKENS", "a-secret-of-alice", "name:role:secret"),
         ("REDIS_URL", "127.0.0.1:6379", "redis://"),
@@ -51,6 +56,26 @@ async fn invalid_values_are_rejected_by_name() {
         ),
     ];
     refuses("gateway", &wrong).await;
+}
+
+/// Bug: the gateway ended with code 1, and the error named no variable.
+#[tokio::test]
+async fn admin_secret_in_both_variables_is_rejected_by_name() {
+    let variables = [
+        ("ADMIN_TOKEN", "hush-hush"),
+        (
+            "ADMIN_TOKENS",
+            "alice:write:another-secret,bob:read:hush-hush",
+        ),
+    ];
+    let end = ended("gateway", &variables).await;
+    assert_eq!((end.code, &*end.stdout), (Some(2), ""), "{}", end.stderr);
+    let expected =
+        "ADMIN_TOKENS=\"…\" cannot be used. Allowed: other secrets than that of ADMIN_TOKEN.";
+    assert!(end.stderr.contains(expected), "{}", end.stderr);
+    for secret in ["hush-hush", "another-secret"] {
+        assert!(!end.stderr.contains(secret), "{}", end.stderr);
+    }
 }
 
 #[tokio::test]
