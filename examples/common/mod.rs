@@ -13,7 +13,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tollgate::{
-    Decision, Error, Limiter, MemoryStore, Quota, Store, StoreFuture, Subject, ValidationErrors,
+    Batch, Decision, Error, Limiter, MemoryStore, OverrideStore, Quota, Store, StoreFuture,
+    Subject, Timestamp, Usages, ValidationErrors,
 };
 
 /// Returns the value of an environment variable, or its default. Exits with code 2 if `parse`
@@ -106,6 +107,7 @@ async fn redis_store(url: &str, prefix: &str, deadline: Duration) -> Arc<dyn Sto
 }
 
 #[cfg(not(feature = "redis"))]
+#[allow(clippy::unused_async, reason = "with the feature, it waits")]
 async fn redis_store(url: &str, _: &str, _: Duration) -> Arc<dyn Store> {
     let allowed = "nothing, because this program was built without the feature `redis`";
     refuse("REDIS_URL", without_password(url), allowed)
@@ -132,9 +134,13 @@ impl LimiterWithFallback {
         store: Arc<dyn Store>,
     ) -> Result<Self, ValidationErrors> {
         let limiter = || Limiter::builder().name(rule).quota(quota);
+        let local = LocalStore {
+            counters: MemoryStore::new(),
+            shared: Arc::clone(&store),
+        };
         Ok(Self {
             shared: limiter().store(store).build()?,
-            local: limiter().build()?,
+            local: limiter().store(local).build()?,
         })
     }
 
@@ -146,14 +152,46 @@ impl LimiterWithFallback {
         match self.shared.check(subject).await {
             Err(Error::Store(error)) => {
                 tracing::error!(%error, "store unavailable, counting locally");
-                // The process has a copy of the overrides, also while the store is unavailable.
-                for set in self.shared.overrides() {
-                    self.local.set_override(set).await?;
-                }
                 self.local.check(subject).await
             }
             result => result,
         }
+    }
+}
+
+/// Counts in the memory of this process, with the overrides of the shared store.
+#[derive(Debug)]
+struct LocalStore {
+    counters: MemoryStore,
+    shared: Arc<dyn Store>,
+}
+
+impl Store for LocalStore {
+    fn decide(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+        self.counters.decide(batch, now)
+    }
+
+    fn peek(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+        self.counters.peek(batch, now)
+    }
+
+    fn record(&self, batch: &Batch<'_>, now: Timestamp) -> StoreFuture<Usages> {
+        self.counters.record(batch, now)
+    }
+
+    fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
+        self.counters.refund(batch, charged_at, now)
+    }
+
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.counters)
+    }
+
+    /// The process has a copy of the overrides, also while the shared store is unavailable. A copy that
+    /// has not been loaded is not used, because checks would wait for the shared store.
+    fn overrides(&self) -> Option<&dyn OverrideStore> {
+        let overrides = self.shared.overrides()?;
+        (!overrides.table().is_loading()).then_some(overrides)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The examples, started as processes and called over a socket.
 
+mod common;
 mod custom_store;
 mod gateway;
 mod group_agent;

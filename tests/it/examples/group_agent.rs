@@ -247,6 +247,17 @@ async fn invalid_values_are_rejected_by_name() {
     }
 }
 
+/// The overrides have never been loaded, so no check waits for them.
+#[tokio::test]
+async fn messages_count_locally_if_redis_is_down_from_the_start() {
+    let redis = crate::redis::Server::absent(&[]);
+    let url = redis.url();
+    let agent = Agent::start(&[("REDIS_URL", &url), (PER_USER, "2"), HOUR]).await;
+    for is_allowed in [true, true, false] {
+        assert_eq!(agent.is_allowed("g", "u").await, is_allowed);
+    }
+}
+
 #[tokio::test]
 async fn two_agents_share_counters_and_the_limits_of_groups() {
     let mut redis = crate::redis::Server::start();
