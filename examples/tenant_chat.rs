@@ -15,10 +15,12 @@
 //! - `POST /chat` takes `{"message"}` and returns it. Responses report the limit per minute, or the burst
 //!   if that denies: policies `tenant+user:global:1m` and `tenant+user:burst:1m`.
 //! - `POST /check` takes `{"limit", "windowSec"}`, counts one request of the caller in a sliding window, and
-//!   returns `{"allowed", "remaining", "resetAt"}` (Unix milliseconds).
+//!   returns `{"allowed", "remaining", "resetAt"}` (Unix milliseconds). `limit` is 1 to 1000, `windowSec`
+//!   1 to 3600. Each instance counts by itself.
 //!
-//! Requests without a token count per client IP, with the limits of tenant `public`. Tenants that are not
-//! in the file have the limits of `default`.
+//! Requests without a token count per client IP (IPv6: per /64 network), with the limits of tenant
+//! `public`. Tenants that are not in the file have the limits of `default`. A client IP may send 60 wrong
+//! tokens per minute to each endpoint.
 
 mod common;
 
@@ -29,23 +31,25 @@ use std::error::Error;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{Request, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
 use jsonwebtoken::{EncodingKey, Header, encode, get_current_timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tollgate::identity::{Identified, Identify, IdentifyContext, Jwt, JwtBuilder};
+use tollgate::identity::{ClientIp, Identified, Identify, IdentifyContext, Jwt, JwtBuilder};
 use tollgate::policy::{Policy, PolicyBuilder, Rule, Tiers};
 use tollgate::tier::TierResolver;
 use tollgate::{
-    Algorithm, Clock, Identity, Limiter, Quota, RateLimitLayer, RequestHead, Store, SystemClock,
-    ValidationErrors, Window,
+    Algorithm, Clock, Identity, Limiter, MemoryStore, Quota, RateLimitLayer, RequestHead, Store,
+    SystemClock, ValidationErrors, Window,
 };
 use tracing::Level;
 
@@ -161,7 +165,9 @@ fn limits(tokens: Arc<Jwt>, store: Arc<dyn Store>) -> RateLimitLayer {
 /// original does.
 struct Checks {
     tokens: Arc<Jwt>,
-    store: Arc<dyn Store>,
+    /// Counters of these checks only: each window that a caller names is a counter of its own, and none
+    /// may displace a counter of `/chat`.
+    store: Arc<MemoryStore>,
 }
 
 #[derive(Deserialize)]
@@ -178,20 +184,33 @@ fn refused(status: StatusCode, why: &dyn Error) -> Refused {
     (status, Json(json!({ "error": why.to_string() })))
 }
 
-/// `POST /check`: counts one request of the caller in the last `windowSec` seconds.
+/// Returns the endpoint `POST /check`.
+pub(crate) fn checks(tokens: Arc<Jwt>) -> Result<Router, Box<dyn Error>> {
+    // Counts wrong tokens. The quotas are those that requests name.
+    let wrong_tokens = RateLimitLayer::builder(Quota::unlimited()).identify(Arc::clone(&tokens));
+    let store = MemoryStore::builder().capacity(Checks::COUNTERS).build()?;
+    let store = Arc::new(store);
+    Ok(Router::new()
+        .route("/check", post(check))
+        .layer(wrong_tokens.build()?)
+        .with_state(Arc::new(Checks { tokens, store })))
+}
+
+/// Counts one request of the caller in the last `windowSec` seconds.
 ///
 /// `resetAt` is in Unix milliseconds: the end of the caller's window if it is allowed, otherwise when
 /// a request will be allowed.
 async fn check(
     State(checks): State<Arc<Checks>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
+    head: Parts,
     body: Bytes,
 ) -> Result<Json<Value>, Refused> {
     let limiter = serde_json::from_slice(&body).map_err(Into::into);
     let limiter = limiter.and_then(|request| checks.limiter(&request));
     let limiter = limiter.map_err(|wrong| refused(StatusCode::BAD_REQUEST, &*wrong))?;
-    let caller = checks.identify(headers);
+    let request = Request::from_parts(head, ());
+    let head = RequestHead::of(&request);
+    let caller = checks.identify(head);
     let member = caller.as_deref().and_then(|caller| {
         let user = caller.get(Identity::USER)?;
         Some([
@@ -199,7 +218,9 @@ async fn check(
             ("user", user),
         ])
     });
-    let address = peer.ip().to_string();
+    // Grouped as the layer does: IPv6 addresses by network.
+    let address = ClientIp::default().locate(&head);
+    let address = address.map_or_else(String::new, |client| client.group().to_string());
     let member = member.unwrap_or([("tenant", "public"), ("ip", &address)]);
     let decision = limiter.check(member).await;
     let decision = decision.map_err(|error| refused(StatusCode::SERVICE_UNAVAILABLE, &error))?;
@@ -211,25 +232,41 @@ async fn check(
 }
 
 impl Checks {
+    /// A sliding log stores each request of its window. The limit and the number of counters therefore
+    /// bound the memory: 16 bytes * 1,000 * 10,000, about 160 MB.
+    const LIMIT: RangeInclusive<u64> = 1..=1_000;
+    const WINDOW_SEC: RangeInclusive<u64> = 1..=3_600;
+    const COUNTERS: usize = 10_000;
+
     /// Returns a limiter for the limit of a request. Its counters are in the store.
     fn limiter(&self, request: &CheckRequest) -> Result<Limiter, Box<dyn Error>> {
-        let window = Window::new(Duration::from_secs(request.window_sec))?;
-        let quota = Quota::builder(request.limit, window).algorithm(Algorithm::SlidingLog);
+        let limit = within("limit", request.limit, Self::LIMIT)?;
+        let seconds = within("windowSec", request.window_sec, Self::WINDOW_SEC)?;
+        let window = Window::new(Duration::from_secs(seconds))?;
+        let quota = Quota::builder(limit, window).algorithm(Algorithm::SlidingLog);
         let limiter = Limiter::builder().name("check").quota(quota.build()?);
         Ok(limiter.store(Arc::clone(&self.store)).build()?)
     }
 
     /// Returns the caller of a request with a valid token.
-    fn identify(&self, headers: HeaderMap) -> Option<Arc<Identity>> {
-        let mut request = Request::new(());
-        *request.headers_mut() = headers;
+    fn identify(&self, head: RequestHead<'_>) -> Option<Arc<Identity>> {
         let now = SystemClock::new().now();
-        let context = IdentifyContext::new(RequestHead::of(&request), None, now);
-        match self.tokens.identify(&context) {
+        match self.tokens.identify(&IdentifyContext::new(head, None, now)) {
             Identified::Known(identity) => Some(identity),
             _ => None,
         }
     }
+}
+
+/// Returns the value of a field if it is allowed.
+fn within(field: &str, value: u64, allowed: RangeInclusive<u64>) -> Result<u64, String> {
+    if allowed.contains(&value) {
+        return Ok(value);
+    }
+    let (least, most) = allowed.into_inner();
+    Err(format!(
+        "{field} is {value}. Allowed: a whole number from {least} to {most}"
+    ))
 }
 
 /// Returns the message it received.
@@ -261,13 +298,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     );
     let tokens = Arc::new(tokens(&secret).build()?);
     let store = common::store("tenant-chat", Duration::from_secs(1)).await;
-    let limits = limits(Arc::clone(&tokens), Arc::clone(&store));
-    let checks = Arc::new(Checks { tokens, store });
+    let limits = limits(Arc::clone(&tokens), store);
     let app = Router::new()
         .route("/chat", post(chat))
         .layer(limits.clone())
-        .route("/check", post(check))
-        .with_state(checks);
+        .merge(checks(tokens)?);
     // A token to try it with, valid for a day.
     let exp = get_current_timestamp() + 24 * 60 * 60;
     let claims = json!({ "sub": "alice", "tenant_id": "acme", "exp": exp });

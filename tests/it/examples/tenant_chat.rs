@@ -1,12 +1,20 @@
 //! The multi-tenant chat: which limits apply, and that tenants do not affect each other.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
 use jsonwebtoken::{EncodingKey, Header, encode};
 use serde_json::{Value, json};
+use tollgate::identity::Jwt;
+use tower::ServiceExt;
 
 use super::process::{Example, ended, refuses};
 use super::quickstart::commands;
@@ -14,6 +22,15 @@ use super::send_json;
 use crate::curl::replay;
 use crate::support::http::Answer;
 use crate::support::sockets::Client;
+
+/// The program itself, for requests from addresses that are not those of this machine.
+#[path = "../../../examples/tenant_chat.rs"]
+#[allow(
+    dead_code,
+    unexpected_cfgs,
+    reason = "only `POST /check` is tested here"
+)]
+mod program;
 
 const SECRET: &str = "the secret of these tests";
 const DEFAULT_SECRET: &str = "development-only secret";
@@ -230,9 +247,20 @@ async fn wrong_checks_are_rejected_with_the_reason() {
     for (request, why) in [
         (json!({}), "missing field `limit`"),
         (json!({ "limit": 3 }), "missing field `windowSec`"),
-        (json!({ "limit": 0, "windowSec": 60 }), "quota limit"),
+        (
+            json!({ "limit": 0, "windowSec": 60 }),
+            "limit is 0. Allowed: a whole number from 1 to 1000",
+        ),
+        (json!({ "limit": 1_001, "windowSec": 60 }), "limit is 1001."),
         (json!({ "limit": -1, "windowSec": 60 }), "-1"),
-        (json!({ "limit": 3, "windowSec": 0 }), "window"),
+        (
+            json!({ "limit": 3, "windowSec": 0 }),
+            "windowSec is 0. Allowed: a whole number from 1 to 3600",
+        ),
+        (
+            json!({ "limit": 3, "windowSec": 3_601 }),
+            "windowSec is 3601.",
+        ),
         (
             json!({ "limit": 3, "windowSec": 60, "user": "bob" }),
             "unknown field `user`",
@@ -242,6 +270,66 @@ async fn wrong_checks_are_rejected_with_the_reason() {
         assert_eq!(answer.status, 400, "{request}");
         let error = answer.json()["error"].as_str().unwrap().to_owned();
         assert!(error.contains(why), "{request}: {error}");
+    }
+}
+
+/// Sends a check of three per hour from a client IP.
+async fn check_from(app: &Router, ip: &str) -> Answer {
+    let mut request = Request::post("/check")
+        .body(Body::from(r#"{ "limit": 3, "windowSec": 3600 }"#))
+        .unwrap();
+    let peer = SocketAddr::new(ip.parse().unwrap(), 50_000);
+    request.extensions_mut().insert(ConnectInfo(peer));
+    Answer::read(app.clone().oneshot(request).await.unwrap()).await
+}
+
+/// Bug: each of the 2^64 addresses of a customer had a counter of its own.
+#[tokio::test]
+async fn check_counts_ipv6_callers_per_network() {
+    let tokens = Jwt::hs256(SECRET).build().unwrap();
+    let app = program::checks(Arc::new(tokens)).unwrap();
+    for (ip, left) in [
+        ("2001:db8::1", 2),
+        ("2001:db8::ffff:ffff:ffff:ffff", 1),
+        ("2001:db8:0:1::1", 2),
+        ("::ffff:203.0.113.9", 2),
+        ("203.0.113.9", 1),
+        ("203.0.113.10", 2),
+    ] {
+        let answer = check_from(&app, ip).await;
+        assert_eq!(answer.status, 200, "{ip}: {}", answer.body);
+        assert_eq!(answer.json()["remaining"], left, "{ip}");
+    }
+}
+
+/// Bug: only `/chat` limited wrong tokens.
+#[tokio::test]
+async fn wrong_tokens_are_limited_by_check_and_by_chat() {
+    let chat = Chat::start(&[("default", 1_000, 1_000)]).await;
+    let check = json!({ "limit": 1_000, "windowSec": 3_600 });
+    let message = json!({ "message": "how are you?" });
+    for (line, body) in [("POST /check", &check), ("POST /chat", &message)] {
+        for number in 0..=60 {
+            let claims = json!({ "sub": "alice", "tenant_id": "acme", "try": number });
+            let forged = bearer("another secret", claims);
+            let headers = [("authorization", &*forged)];
+            let answer = send_json(&chat.client, line, &headers, body).await;
+            if number < 60 {
+                assert_eq!(answer.status, 200, "{line} {number}: {}", answer.body);
+                continue;
+            }
+            assert_eq!(answer.status, 429, "{line}: {}", answer.body);
+            let policy = answer.header("x-ratelimit-policy");
+            assert_eq!(policy, Some("ip:invalid-credentials:1m"), "{line}");
+        }
+        // Callers with a valid token, and without one, are not affected.
+        for token in [user("acme", "alice"), user("globex", "bob")] {
+            let headers = [("authorization", &*token)];
+            let answer = send_json(&chat.client, line, &headers, body).await;
+            assert_eq!(answer.status, 200, "{line}: {}", answer.body);
+        }
+        let answer = send_json(&chat.client, line, &[], body).await;
+        assert_eq!(answer.status, 200, "{line}: {}", answer.body);
     }
 }
 
