@@ -18,7 +18,7 @@ impl PayloadFormat {
     pub(crate) fn render(&self, alert: &Alert) -> Value {
         match self {
             Self::Json => as_json(alert),
-            Self::Slack => json!({ "text": slack_text(alert) }),
+            Self::Slack => slack_message(alert),
             Self::PagerDuty { routing_key } => pagerduty_event(alert, routing_key),
         }
     }
@@ -50,22 +50,48 @@ fn caller(alert: &Alert) -> Option<String> {
     json!(alert)["counter"].as_str().map(str::to_owned)
 }
 
-/// Formatted as Slack's `mrkdwn`. The three characters that it gives a meaning in names are escaped, so
-/// that a caller's name is no link and notifies no channel.
+/// Returns a message without previews of links.
+fn slack_message(alert: &Alert) -> Value {
+    json!({ "text": slack_text(alert), "unfurl_links": false, "unfurl_media": false })
+}
+
+/// Formatted as Slack's `mrkdwn`. Only the caller's name is text that a caller chooses.
 fn slack_text(alert: &Alert) -> String {
     let severity = alert.severity();
+    let alert_text = slack_escaped(&alert.to_string());
     let mut text = format!(
-        "*[{}] {}* ({severity})\n{alert}",
+        "*[{}] {}* ({severity})\n{alert_text}",
         priority(severity),
         alert.kind
     );
     if let Some(caller) = caller(alert) {
         text += "\nCaller: ";
-        text += &caller;
+        text += &slack_code(&caller);
     }
-    text = text.replace('&', "&amp;");
-    text = text.replace('<', "&lt;").replace('>', "&gt;");
     text
+}
+
+/// Escapes the three characters of links, channels and entities.
+fn slack_escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;");
+    text.replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Returns a name as a code span, in which Slack formats nothing.
+///
+/// A name can neither end the span nor hide a part of the message: backticks, control characters and
+/// characters that are invisible or change the direction of text are written as `\n` or `\u{202e}`.
+fn slack_code(name: &str) -> String {
+    let mut span = String::from("`");
+    for letter in name.chars() {
+        match letter {
+            '`' => span.extend(letter.escape_unicode()),
+            '\'' | '"' => span.push(letter),
+            _ => span.extend(letter.escape_debug()),
+        }
+    }
+    span.push('`');
+    slack_escaped(&span)
 }
 
 /// Returns the event that opens an incident, or resolves it: both have the same `dedup_key`.

@@ -171,8 +171,9 @@ async fn a_rejected_alert_is_not_repeated() {
     assert_eq!(webhook.calls().len(), 1);
 }
 
+/// Bug: the name of a caller could contain a line that looked like another alert.
 #[tokio::test]
-async fn slack_gets_a_text_in_which_names_are_no_markup() {
+async fn slack_gets_a_text_in_which_names_are_neither_markup_nor_lines() {
     let (webhook, url) = Webhook::start(&[]).await;
     let variables = [
         ("ALERT_WEBHOOK_URL", &*url),
@@ -182,14 +183,33 @@ async fn slack_gets_a_text_in_which_names_are_no_markup() {
         ("TOLLGATE_GLOBAL__AUTHENTICATED", "blocked"),
     ];
     let gateway = start(&alerting(&variables)).await;
-    for _ in 0..2 {
-        let caller = Caller::user("<!channel> & co", "free");
-        assert_eq!(gateway.send("GET /nowhere", &caller).await.status, 429);
+    // Each name, and how the message shows it.
+    let names = [
+        ("o'brien", "o'brien"),
+        ("<!channel> & co", "&lt;!channel&gt; &amp; co"),
+        (
+            "alice\n*[P0] attack* https://evil.test/",
+            "alice\\n*[P0] attack* https://evil.test/",
+        ),
+        ("a` *bold* `b", "a\\u{60} *bold* \\u{60}b"),
+        (
+            "\u{202e}ecila\u{2028}\u{200b}\0",
+            "\\u{202e}ecila\\u{2028}\\u{200b}\\0",
+        ),
+        ("C:\\n", "C:\\\\n"),
+    ];
+    for (number, (name, shown)) in (1..).zip(names) {
+        for _ in 0..2 {
+            let caller = Caller::user(name, "free");
+            assert_eq!(gateway.send("GET /nowhere", &caller).await.status, 429);
+        }
+        let text = format!(
+            "*[P3] offender* (low)\n2 requests of one caller were denied within an hour, more \
+             than 1\nCaller: `user={shown}`"
+        );
+        let body = json!({ "text": text, "unfurl_links": false, "unfurl_media": false });
+        assert_eq!(webhook.bodies(number).await[number - 1], body);
     }
-    let body = &webhook.bodies(1).await[0];
-    let text = "*[P3] offender* (low)\n2 requests of one caller were denied within an hour, more \
-                than 1\nCaller: user=&lt;!channel&gt; &amp; co";
-    assert_eq!(body, &json!({ "text": text }));
 }
 
 /// An incident is opened and, after a reload has raised the threshold, resolved.
