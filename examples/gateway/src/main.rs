@@ -22,11 +22,16 @@
 //! | `ALERT_FORMAT` | `json`, `slack` (incoming webhook) or `pagerduty` (Events API v2). Default: `json` |
 //! | `ALERT_PAGERDUTY_KEY` | Integration key of the `PagerDuty` service |
 //! | `ALERT_MIN_SEVERITY` | `low`, `medium`, `high` or `critical`. Default: `low`; for `PagerDuty` `high` |
+//! | `HOSTNAME` | Host name in `PagerDuty` incidents. Default: that of `/etc/hostname` |
 //! | `TOLLGATE_…` | Overrides a setting of the file: `TOLLGATE_GLOBAL__ANONYMOUS=50/hour` |
 //!
 //! Alerts are sent by a task of their own, and no request waits for them. At most 100 wait; further ones
 //! are dropped and logged. Alerts that wait when the process ends are not delivered. An alert about one
 //! caller contains the caller's name.
+//!
+//! Each instance opens and resolves its own incidents in `PagerDuty`. An instance is a host name and a
+//! port: `web-1:3000`. If an instance ends while it has an open incident, resolve the incident in
+//! `PagerDuty`.
 
 mod admin_tokens;
 mod alerts;
@@ -169,9 +174,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let admin_tokens = AdminTokens::from_env();
     let webhook = Webhook::from_env();
     let limits = limits(tokens(&secret).build()?).await?;
-    if let Some(webhook) = webhook {
-        webhook.deliver(&limits);
-    }
     // The API is merged last: axum keeps the fallback of the later router, and requests for unknown
     // paths must be counted.
     let app = monitoring(&limits, &admin_tokens)?
@@ -179,8 +181,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .into_make_service_with_connect_info::<SocketAddr>();
 
     let (listener, stop) = common::listen().await;
-    common::print(&what_to_try(listener.local_addr()?, &secret)?);
-    common::print(&where_to_look(listener.local_addr()?, &admin_tokens));
+    let address = listener.local_addr()?;
+    if let Some(webhook) = webhook {
+        webhook.deliver(&limits, address);
+    }
+    common::print(&what_to_try(address, &secret)?);
+    common::print(&where_to_look(address, &admin_tokens));
     let server = axum::serve(listener, app).with_graceful_shutdown(stop.received());
     let shutdown = |deadline| limits.shutdown(deadline);
     Ok(stop.run(server.into_future(), shutdown).await?)

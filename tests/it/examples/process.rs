@@ -53,6 +53,7 @@ fn is_setting(name: &str) -> bool {
         "ALLOWED_USERS",
         "CALLS",
         "CLIENTS",
+        "HOSTNAME",
         "JWT_SECRET",
         "LOG_FORMAT",
         "LOG_IDENTITIES",

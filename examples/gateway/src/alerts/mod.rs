@@ -1,10 +1,12 @@
-//! Delivery of alerts to a webhook: `ALERT_WEBHOOK_URL`, `ALERT_FORMAT`, `ALERT_PAGERDUTY_KEY` and
-//! `ALERT_MIN_SEVERITY`.
+//! Delivery of alerts to a webhook: `ALERT_WEBHOOK_URL`, `ALERT_FORMAT`, `ALERT_PAGERDUTY_KEY`,
+//! `ALERT_MIN_SEVERITY` and `HOSTNAME`.
 
 mod payload;
 mod sender;
 
 use std::env;
+use std::fs;
+use std::net::SocketAddr;
 
 use axum::http::Uri;
 use axum::http::uri::Scheme;
@@ -21,7 +23,7 @@ const QUEUE: usize = 100;
 
 /// Where alerts are delivered, and how.
 pub(crate) struct Webhook {
-    url: Uri,
+    sender: Sender,
     format: PayloadFormat,
     min_severity: Severity,
 }
@@ -60,24 +62,25 @@ impl Webhook {
         let allowed = "an http:// or https:// URL with a host and without user or password; required if \
                        another ALERT_ variable is set";
         let url = common::setting("ALERT_WEBHOOK_URL", "", allowed, parse_url);
+        let sender = Sender::new(url).unwrap_or_else(|error| {
+            let allowed = format!("https:// only with certificates of this system ({error})");
+            common::refuse("ALERT_WEBHOOK_URL", "", &allowed)
+        });
         Some(Self {
-            url,
+            sender,
             format,
             min_severity,
         })
     }
 
     /// Starts the tasks that receive and deliver the alerts of a layer. No request waits for them.
-    pub(crate) fn deliver(self, limits: &RateLimitLayer) {
+    pub(crate) fn deliver(self, limits: &RateLimitLayer, server: SocketAddr) {
         let Self {
-            url,
+            sender,
             format,
             min_severity,
         } = self;
-        let sender = Sender::new(url).unwrap_or_else(|error| {
-            let allowed = format!("https:// only with certificates of this system ({error})");
-            common::refuse("ALERT_WEBHOOK_URL", "", &allowed)
-        });
+        let instance = instance(server);
         let (queue, mut waiting) = mpsc::channel::<Alert>(QUEUE);
         tokio::spawn(limits.on_alert(move |alert| {
             let kind = alert.kind;
@@ -92,10 +95,23 @@ impl Webhook {
         }));
         tokio::spawn(async move {
             while let Some(alert) = waiting.recv().await {
-                sender.send(&alert, &format.render(&alert)).await;
+                sender.send(&alert, &format.render(&alert, &instance)).await;
             }
         });
     }
+}
+
+/// Returns the name of this instance: `web-1:3000`.
+fn instance(server: SocketAddr) -> String {
+    let host = env::var("HOSTNAME").or_else(|_| fs::read_to_string("/etc/hostname"));
+    let host = host.unwrap_or_default();
+    let host = match host.trim() {
+        "" => "localhost",
+        host => host,
+    };
+    // The longest host name of Linux.
+    let host: String = host.chars().take(64).collect();
+    format!("{host}:{}", server.port())
 }
 
 fn parse_url(text: &str) -> Option<Uri> {

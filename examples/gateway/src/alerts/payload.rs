@@ -14,12 +14,12 @@ pub(crate) enum PayloadFormat {
 }
 
 impl PayloadFormat {
-    /// Returns the body for an alert that fires or is resolved.
-    pub(crate) fn render(&self, alert: &Alert) -> Value {
+    /// Returns the body for an alert of this instance that fires or is resolved.
+    pub(crate) fn render(&self, alert: &Alert, instance: &str) -> Value {
         match self {
             Self::Json => as_json(alert),
             Self::Slack => slack_message(alert),
-            Self::PagerDuty { routing_key } => pagerduty_event(alert, routing_key),
+            Self::PagerDuty { routing_key } => pagerduty_event(alert, routing_key, instance),
         }
     }
 }
@@ -94,10 +94,12 @@ fn slack_code(name: &str) -> String {
     slack_escaped(&span)
 }
 
-/// Returns the event that opens an incident, or resolves it: both have the same `dedup_key`.
-fn pagerduty_event(alert: &Alert, routing_key: &str) -> Value {
+/// Returns the event that opens an incident, or resolves it: both have the same `dedup_key`. Each
+/// instance has incidents of its own, because another instance may still have the cause of one that is
+/// resolved here.
+fn pagerduty_event(alert: &Alert, routing_key: &str, instance: &str) -> Value {
     let caller = caller(alert);
-    let mut dedup_key = format!("tollgate:{}", alert.kind);
+    let mut dedup_key = format!("tollgate:{instance}:{}", alert.kind);
     if let Some(caller) = &caller {
         dedup_key = format!("{dedup_key}:{caller}");
     }
@@ -113,7 +115,7 @@ fn pagerduty_event(alert: &Alert, routing_key: &str) -> Value {
         event["client"] = json!("tollgate");
         event["payload"] = json!({
             "summary": format!("[{}] {alert}", priority(alert.severity())),
-            "source": "tollgate gateway",
+            "source": instance,
             "severity": match alert.severity() {
                 Severity::Critical => "critical",
                 Severity::High => "error",

@@ -226,9 +226,12 @@ async fn pagerduty_incidents_are_opened_and_resolved() {
         ("ALERT_FORMAT", "pagerduty"),
         ("ALERT_PAGERDUTY_KEY", KEY),
         ("ALERT_MIN_SEVERITY", "medium"),
+        ("HOSTNAME", "web-1"),
     ];
     let gateway =
         Gateway::of(Example::start_with_stderr("gateway", &[&OWN[..], &variables].concat()).await);
+    let instance = format!("web-1:{}", gateway.example.address().port());
+    let dedup_key = format!("tollgate:{instance}:many_denials");
     deny(&gateway, 2).await;
     let opened = &webhook.bodies(1).await[0];
     let since = opened["payload"]["timestamp"].clone();
@@ -239,11 +242,11 @@ async fn pagerduty_incidents_are_opened_and_resolved() {
     let expected = json!({
         "routing_key": KEY,
         "event_action": "trigger",
-        "dedup_key": "tollgate:many_denials",
+        "dedup_key": dedup_key,
         "client": "tollgate",
         "payload": {
             "summary": "[P2] 2 requests were denied within an hour, more than 1",
-            "source": "tollgate gateway",
+            "source": instance,
             "severity": "warning",
             "timestamp": since,
             "class": "many_denials",
@@ -256,11 +259,41 @@ async fn pagerduty_incidents_are_opened_and_resolved() {
     let expected = json!({
         "routing_key": KEY,
         "event_action": "resolve",
-        "dedup_key": "tollgate:many_denials",
+        "dedup_key": dedup_key,
     });
     assert_eq!(resolved, &expected);
     let log = gateway.example.into_stderr().await;
     assert!(log.iter().all(|line| !line.contains(KEY)), "{log:#?}");
+}
+
+/// Bug: the second instance closed the incident of the first, which still had the cause.
+#[tokio::test]
+async fn pagerduty_incidents_of_two_instances_are_separate() {
+    let (webhook, url) = Webhook::start(&[]).await;
+    let base = [
+        ("ALERT_WEBHOOK_URL", &*url),
+        ("ALERT_FORMAT", "pagerduty"),
+        ("ALERT_PAGERDUTY_KEY", KEY),
+        ("ALERT_MIN_SEVERITY", "medium"),
+    ];
+    let mut keys = Vec::new();
+    // Another host, and two instances on one host.
+    for (number, host) in (1..).zip(["web-1", "web-2", "web-2"]) {
+        let variables = [&base[..], &[("HOSTNAME", host)]].concat();
+        let gateway = start(&alerting(&variables)).await;
+        deny(&gateway, 2).await;
+        let body = &webhook.bodies(number).await[number - 1];
+        let port = gateway.example.address().port();
+        let instance = format!("{host}:{port}");
+        assert_eq!(body["payload"]["source"], *instance);
+        assert_eq!(
+            body["dedup_key"],
+            format!("tollgate:{instance}:many_denials")
+        );
+        // Kept, so that no port is used twice.
+        keys.push((gateway, body["dedup_key"].clone()));
+    }
+    assert!(keys[1].1 != keys[2].1 && keys[0].1 != keys[1].1);
 }
 
 #[tokio::test]
