@@ -16,7 +16,7 @@
 //!   if that denies: policies `tenant+user:global:1m` and `tenant+user:burst:1m`.
 //! - `POST /check` takes `{"limit", "windowSec"}`, counts one request of the caller in a sliding window, and
 //!   returns `{"allowed", "remaining", "resetAt"}` (Unix milliseconds). `limit` is 1 to 1000, `windowSec`
-//!   1 to 3600. Each instance counts by itself.
+//!   1 to 3600.
 //!
 //! Requests without a token count per client IP (IPv6: per /64 network), with the limits of tenant
 //! `public`. Tenants that are not in the file have the limits of `default`. A client IP may send 60 wrong
@@ -167,7 +167,7 @@ struct Checks {
     tokens: Arc<Jwt>,
     /// Counters of these checks only: each window that a caller names is a counter of its own, and none
     /// may displace a counter of `/chat`.
-    store: Arc<MemoryStore>,
+    store: Arc<dyn Store>,
 }
 
 #[derive(Deserialize)]
@@ -185,11 +185,11 @@ fn refused(status: StatusCode, why: &dyn Error) -> Refused {
 }
 
 /// Returns the endpoint `POST /check`.
-pub(crate) fn checks(tokens: Arc<Jwt>) -> Result<Router, Box<dyn Error>> {
+pub(crate) async fn checks(tokens: Arc<Jwt>) -> Result<Router, Box<dyn Error>> {
     // Counts wrong tokens. The quotas are those that requests name.
     let wrong_tokens = RateLimitLayer::builder(Quota::unlimited()).identify(Arc::clone(&tokens));
-    let store = MemoryStore::builder().capacity(Checks::COUNTERS).build()?;
-    let store = Arc::new(store);
+    let memory = MemoryStore::builder().capacity(Checks::COUNTERS).build()?;
+    let store = common::store_or(memory, "tenant-chat-checks", Duration::from_secs(1)).await;
     Ok(Router::new()
         .route("/check", post(check))
         .layer(wrong_tokens.build()?)
@@ -233,7 +233,7 @@ async fn check(
 
 impl Checks {
     /// A sliding log stores each request of its window. The limit and the number of counters therefore
-    /// bound the memory: 16 bytes * 1,000 * 10,000, about 160 MB.
+    /// bound the memory: 16 bytes * 1,000 * 10,000, about 160 MB. In Redis, counters expire.
     const LIMIT: RangeInclusive<u64> = 1..=1_000;
     const WINDOW_SEC: RangeInclusive<u64> = 1..=3_600;
     const COUNTERS: usize = 10_000;
@@ -302,7 +302,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = Router::new()
         .route("/chat", post(chat))
         .layer(limits.clone())
-        .merge(checks(tokens)?);
+        .merge(checks(tokens).await?);
     // A token to try it with, valid for a day.
     let exp = get_current_timestamp() + 24 * 60 * 60;
     let claims = json!({ "sub": "alice", "tenant_id": "acme", "exp": exp });

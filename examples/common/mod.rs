@@ -79,9 +79,18 @@ pub(crate) fn print(text: &str) {
 /// Returns the Redis store of `REDIS_URL`, or a memory store if it is not set. Processes with the
 /// same prefix share counters.
 pub(crate) async fn store(prefix: &str, deadline: Duration) -> Arc<dyn Store> {
+    store_or(MemoryStore::new(), prefix, deadline).await
+}
+
+/// Returns the Redis store of `REDIS_URL`, or this memory store if it is not set.
+pub(crate) async fn store_or(
+    memory: MemoryStore,
+    prefix: &str,
+    deadline: Duration,
+) -> Arc<dyn Store> {
     match env::var_os("REDIS_URL") {
         Some(url) => redis_store(&url.to_string_lossy(), prefix, deadline).await,
-        None => Arc::new(MemoryStore::new()),
+        None => Arc::new(memory),
     }
 }
 

@@ -287,7 +287,7 @@ async fn check_from(app: &Router, ip: &str) -> Answer {
 #[tokio::test]
 async fn check_counts_ipv6_callers_per_network() {
     let tokens = Jwt::hs256(SECRET).build().unwrap();
-    let app = program::checks(Arc::new(tokens)).unwrap();
+    let app = program::checks(Arc::new(tokens)).await.unwrap();
     for (ip, left) in [
         ("2001:db8::1", 2),
         ("2001:db8::ffff:ffff:ffff:ffff", 1),
