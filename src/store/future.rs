@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker, ready};
 use std::thread::{self, Thread};
 
+use futures_util::future::join_all;
 use pin_project_lite::pin_project;
 use smallvec::SmallVec;
 
@@ -164,7 +165,7 @@ impl<T: Send + Unpin + 'static, E: Send + Unpin + 'static> StoreFuture<T, E> {
 }
 
 impl<E: Send + Unpin + 'static> StoreFuture<(), E> {
-    /// Awaits all of them in order. Returns the first error, after all have completed.
+    /// Polls all of them concurrently. Returns the first error, after all have completed.
     pub(crate) fn all(futures: impl IntoIterator<Item = Self>) -> Self {
         let (mut all, mut pending) = (Ok(()), Vec::new());
         for future in futures {
@@ -177,10 +178,8 @@ impl<E: Send + Unpin + 'static> StoreFuture<(), E> {
             return Self::ready(all);
         }
         Self::pending(async move {
-            for future in pending {
-                all = all.and(future.await);
-            }
-            all
+            let results = join_all(pending).await;
+            results.into_iter().fold(all, Result::and)
         })
     }
 }
@@ -238,5 +237,37 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
         while !unpark.woken.swap(false, Ordering::Acquire) {
             thread::park();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// Bug: the second call of a shutdown waited for the reply to the first.
+    #[test]
+    fn all_polls_every_future_at_once() {
+        let is_polled = Arc::new(AtomicBool::new(false));
+        let second = Arc::clone(&is_polled);
+        let first = StoreFuture::<()>::pending(std::future::pending());
+        let second = StoreFuture::pending(poll_fn(move |_| {
+            second.store(true, Ordering::Relaxed);
+            Poll::Pending
+        }));
+        let mut all = StoreFuture::all([first, second]);
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(Pin::new(&mut all).poll(&mut context).is_pending());
+        assert!(is_polled.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn all_returns_the_first_error_after_every_future() {
+        let later = |error: &'static str| {
+            StoreFuture::<()>::pending(async move { Err(StoreError::new(error)) })
+        };
+        let all = StoreFuture::all([StoreFuture::ready(Ok(())), later("one"), later("two")]);
+        assert!(all.wait().unwrap_err().to_string().contains("one"));
     }
 }
