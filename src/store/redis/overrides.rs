@@ -107,9 +107,9 @@ impl Shared {
         };
         // Locked, so that the poll does not replace the copy by an older one in between.
         let mut state = self.copy.state.lock().await;
-        self.change("set", &new, &window).await?;
+        let (id, _) = self.change("set", &new, &window).await?;
         self.overrides.set(new);
-        state.has_own_changes = true;
+        state.add_own_change(id);
         Ok(())
     }
 
@@ -119,18 +119,22 @@ impl Shared {
         of: Override,
     ) -> Result<bool, RedisStoreError> {
         let mut state = self.copy.state.lock().await;
-        let removed = self.change("remove", &of, "").await?;
+        let (id, removed) = self.change("remove", &of, "").await?;
         self.overrides.remove(&of.subject(), of.rule());
-        state.has_own_changes |= removed > 0;
+        if removed > 0 {
+            state.add_own_change(id);
+        }
         Ok(removed > 0)
     }
 
+    /// Runs a change in Redis. Returns its random id, and how many overrides it removed. A removal of
+    /// nothing is not in the log.
     async fn change(
         &self,
         verb: &str,
         new: &Override,
         window: &str,
-    ) -> Result<i64, RedisStoreError> {
+    ) -> Result<(String, i64), RedisStoreError> {
         let clock = if self.use_client_clock {
             // The clocks of other processes may be behind. 0 if the store has no clock.
             let now = self.wall.now().unwrap_or_default();
@@ -155,7 +159,7 @@ impl Shared {
                 ErrorCause::TooManyOverrides(self.copy.max),
             )),
             UNREADABLE_HEAD => Err(RedisStoreError::new(place, ErrorCause::UnreadableOverrides)),
-            removed => Ok(removed),
+            removed => Ok((id, removed)),
         }
     }
 

@@ -216,6 +216,36 @@ async fn lost_change_is_noticed_after_a_failover() {
     }
 }
 
+/// Bug: the copy of the process that made the lost change kept it, because its version before that change
+/// is in both histories.
+#[tokio::test(flavor = "multi_thread")]
+async fn own_change_is_removed_if_a_failover_has_lost_it() {
+    let server = Server::start();
+    let [first, lost, second] =
+        ["first", "lost", "second"].map(|name| Override::new(name, "api", "5/hour").unwrap());
+    let copy = |from: &str, to: &str| {
+        let key = |prefix: &str| format!("{prefix}:v2:overrides");
+        server.run::<u64>(&["COPY", &key(from), &key(to), "REPLACE"])
+    };
+    let promoted = store(&server, "promoted");
+    promoted.set_override(first.clone()).await.unwrap();
+    copy("promoted", "app");
+    let changing = store(&server, "app");
+    wait_for_overrides(&changing, std::slice::from_ref(&first), PATIENCE).await;
+    promoted.set_override(second.clone()).await.unwrap();
+
+    // The failover comes before the next poll.
+    changing.set_override(lost).await.unwrap();
+    copy("promoted", "app");
+    wait_for_overrides(&changing, &[first.clone(), second.clone()], WITHIN).await;
+    // A removal is lost.
+    let removed = changing.remove_override(&second.subject(), "api");
+    assert!(removed.await.unwrap());
+    promoted.set_override(first.clone()).await.unwrap();
+    copy("promoted", "app");
+    wait_for_overrides(&changing, &[first, second], WITHIN).await;
+}
+
 /// Bug: the first change deleted all overrides that a later version had written.
 #[tokio::test(flavor = "multi_thread")]
 async fn overrides_of_a_later_format_are_an_error() {

@@ -1,6 +1,6 @@
 //! Keeps the copy of the overrides up to date.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -30,13 +30,31 @@ const ATTEMPTS: usize = 3;
 const HEAD: &str = "head";
 const LOG: &str = "log:";
 
-/// Version of the copy, and whether this process has changed it since.
+/// Version of the copy, and how this process has changed it since.
 #[derive(Debug, Default)]
 pub(super) struct CopyState {
     version: CopyVersion,
-    /// Set by a change that was made in Redis and in the copy. If Redis does not have it at the next
-    /// poll, a failover has lost it, and the copy is outdated.
-    pub(super) has_own_changes: bool,
+    /// Ids of changes that were made in Redis and in the copy since `version`. If the log lacks one of
+    /// them at the next poll, a failover has lost it, and the copy is outdated.
+    own_changes: Vec<String>,
+}
+
+impl CopyState {
+    /// Returns the state of a copy without changes by this process.
+    fn at(version: CopyVersion) -> Self {
+        Self {
+            version,
+            own_changes: Vec::new(),
+        }
+    }
+
+    /// Adds a change by this process. Up to [`LOG_LEN`] are kept, also if polls fail. The log has no
+    /// room for so many after the known version, so that all overrides are then loaded.
+    pub(super) fn add_own_change(&mut self, id: String) {
+        if (self.own_changes.len() as u64) < LOG_LEN {
+            self.own_changes.push(id);
+        }
+    }
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -156,26 +174,20 @@ impl Shared {
         let head = head.arg(&key).arg(HEAD);
         let head: Option<String> = self.servers.command(&key, head, DEADLINE).await?;
         let Some(head) = Head::read_field(head.as_deref(), self.servers.place())? else {
-            if copy.has_own_changes || copy.version != CopyVersion::Empty {
+            if !copy.own_changes.is_empty() || copy.version != CopyVersion::Empty {
                 self.change_table(|shared| shared.overrides.replace([]))
                     .await;
-                *copy = CopyState {
-                    version: CopyVersion::Empty,
-                    has_own_changes: false,
-                };
+                *copy = CopyState::at(CopyVersion::Empty);
             }
             return Ok(());
         };
-        let known = match &copy.version {
-            CopyVersion::Number(known) if *known == head.version => {
-                if !copy.has_own_changes {
-                    return Ok(());
-                }
-                None
-            }
-            CopyVersion::Number(known) => Some(known),
-            CopyVersion::Unknown | CopyVersion::Empty => None,
+        let (known, own) = match &copy.version {
+            CopyVersion::Number(known) => (Some(known), &*copy.own_changes),
+            CopyVersion::Unknown | CopyVersion::Empty => (None, &[][..]),
         };
+        if known == Some(&head.version) && own.is_empty() {
+            return Ok(());
+        }
         let reader = |queue| OverrideReader {
             queue,
             key: key.clone(),
@@ -184,7 +196,7 @@ impl Shared {
         let mut changes = None;
         if let Some(known) = known.filter(is_near) {
             let reader = reader(self.servers.queue(&key, DEADLINE).await?);
-            changes = reader.changes(known, &head.version).await?;
+            changes = reader.changes(known, &head.version, own).await?;
         }
         let mut all = Vec::new();
         let mut version = head.version.clone();
@@ -193,7 +205,7 @@ impl Shared {
             head.check_count(self.copy.max, self.servers.place())?;
             let reader = reader(self.servers.dedicated(&key, DEADLINE).await?);
             if let Some(known) = known {
-                changes = reader.changes(known, &head.version).await?;
+                changes = reader.changes(known, &head.version, own).await?;
             }
             if changes.is_none() {
                 (all, version) = reader.load(head, self.copy.max).await?;
@@ -207,10 +219,7 @@ impl Shared {
             None => shared.overrides.replace(all),
         })
         .await;
-        *copy = CopyState {
-            version: CopyVersion::Number(version),
-            has_own_changes: false,
-        };
+        *copy = CopyState::at(CopyVersion::Number(version));
         Ok(())
     }
 
@@ -237,14 +246,15 @@ impl OverrideReader {
     }
 
     /// Reads the changes between two versions from the log. `None` if it does not have all of them, or
-    /// if `known` was lost.
+    /// if `known` or one of the changes with these ids was lost.
     async fn changes(
         &self,
         known: &Version,
         current: &Version,
+        own: &[String],
     ) -> Result<Option<Vec<OverrideChange>>, RedisStoreError> {
         if known == current {
-            return Ok(Some(Vec::new()));
+            return Ok(own.is_empty().then(Vec::new));
         }
         // The log also has the change `known`. It shows whether the copy is a part of this history.
         let missing = current.number.checked_sub(known.number);
@@ -269,7 +279,9 @@ impl OverrideReader {
             return Ok(None);
         }
         changes.remove(0);
-        Ok(Some(changes))
+        let ids: HashSet<&str> = changes.iter().map(|change| &*change.id).collect();
+        let has_own = own.iter().all(|id| ids.contains(&**id));
+        Ok(has_own.then_some(changes))
     }
 
     /// Reads all overrides in pages. Changes that are made meanwhile are taken from the log.
@@ -287,7 +299,7 @@ impl OverrideReader {
             let Some(after) = Head::read_field(text.as_deref(), place)? else {
                 break;
             };
-            if let Some(changes) = self.changes(&head.version, &after.version).await? {
+            if let Some(changes) = self.changes(&head.version, &after.version, &[]).await? {
                 let later = changes.into_iter().map(|change| {
                     let field = super::Prefix::hash_of(&change.of.subject(), change.of.rule());
                     (field, change.all)
