@@ -164,7 +164,13 @@ impl Servers {
         reply.value().await
     }
 
-    fn enqueue(&self, key: &str, command: QueuedCommand, within: Duration) -> PendingReply {
+    /// Queues a command at the server of a key.
+    pub(super) fn enqueue(
+        &self,
+        key: &str,
+        command: QueuedCommand,
+        within: Duration,
+    ) -> PendingReply {
         match self {
             Self::One(server) => server.queue.enqueue(command, within),
             Self::Cluster(cluster) => cluster.enqueue(key, command, within),

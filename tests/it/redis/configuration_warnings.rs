@@ -84,6 +84,18 @@ async fn suspicious_settings_are_warned_about_once() {
     );
 }
 
+/// Bug: such a key ended the check without a warning.
+#[tokio::test]
+async fn foreign_keys_that_are_not_utf_8_are_warned_about() {
+    let server = Server::start();
+    let mut set = redis::cmd("SET");
+    set.arg(b"tollgate:\xff").arg("x");
+    set.exec(&mut server.connect()).unwrap();
+    let found = warnings(&server, "tollgate", &["+@all"]).await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("redis-shared-prefix"), "{found:?}");
+}
+
 /// The checks need permissions that a store does not need otherwise.
 #[tokio::test]
 async fn missing_permissions_for_the_checks_are_no_warning() {
