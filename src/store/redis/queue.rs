@@ -137,9 +137,9 @@ impl QueuedRequest {
     /// Index of the queue in [`SlotQueues`]. Other commands than decisions have a queue of their
     /// own, so that no decision waits for a slow command.
     pub(super) fn queue_index(&self) -> usize {
-        match self.command.mode() {
-            SendMode::Coalesced => 1 + usize::from(self.slot),
-            SendMode::Alone | SendMode::Asking => 0,
+        match self.command {
+            QueuedCommand::Decide(_) => 1 + usize::from(self.slot),
+            QueuedCommand::Script(..) | QueuedCommand::Plain(_) | QueuedCommand::Probe => 0,
         }
     }
 }
