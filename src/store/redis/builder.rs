@@ -22,6 +22,20 @@ use crate::store::epoch::Epoch;
 use crate::store::wall::WallTime;
 
 /// Settings of a [`RedisStore`]. [`build`](RedisStoreBuilder::build) validates them.
+///
+/// # Requirements of the server
+///
+/// Under a `maxmemory` with an eviction policy, counters are lost when the server is full, and their
+/// callers start again at zero. A failover may lose writes that were not replicated.
+///
+/// After it has connected, the store logs `rate_limit_configuration_warning` for settings of the server
+/// that are probably a mistake: see the [guide](crate::docs::operations#configuration-warnings). Without
+/// `+info` and `+scan`, some of these checks are skipped.
+///
+/// The user needs `+eval +evalsha +time +get +set +setrange +hget +hmget +hset +hdel +hgetall +hscan +pttl
+/// +pexpire +persist +type +del +unlink` on `~prefix:*`, and `+scan` for
+/// [`clear`](crate::StoreAdmin::clear) and [`len`](crate::StoreAdmin::len); in a cluster `+cluster|slots +asking`,
+/// behind sentinels `+role`.
 #[derive(Clone)]
 #[must_use]
 pub struct RedisStoreBuilder {

@@ -157,17 +157,8 @@ pub use self::builder::RedisStoreBuilder;
 ///
 /// # Requirements of the server
 ///
-/// Under a `maxmemory` with an eviction policy, counters are lost when the server is full, and their
-/// callers start again at zero. A failover may lose writes that were not replicated.
-///
-/// After it has connected, the store logs `rate_limit_configuration_warning` for settings of the server
-/// that are probably a mistake: see the [guide](crate::docs::operations#configuration-warnings). Without
-/// `+info` and `+scan`, some of these checks are skipped.
-///
-/// The user needs `+eval +evalsha +time +get +set +setrange +hget +hmget +hset +hdel +hgetall +hscan +pttl
-/// +pexpire +persist +type +del +unlink` on `~prefix:*`, and `+scan` for
-/// [`clear`](StoreAdmin::clear) and [`len`](StoreAdmin::len); in a cluster `+cluster|slots +asking`,
-/// behind sentinels `+role`.
+/// [`RedisStoreBuilder`](RedisStoreBuilder#requirements-of-the-server) has the permissions of the user, and
+/// the settings that are warned about.
 ///
 /// [`clear`](StoreAdmin::clear) and [`len`](StoreAdmin::len) scan all keys of the database, those of
 /// other applications included. They are for tests and operators. While slots of a cluster migrate,
