@@ -5,6 +5,7 @@
 //! fails, the map is reloaded in the background.
 
 mod map;
+mod route;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -19,11 +20,14 @@ use super::queue::{
     PendingReply, QueueSettings, QueuedCommand, QueuedRequest, Reply, RequestQueue, SendMode,
 };
 use super::redirect::Redirect;
+use super::refunds::PendingRefund;
 use super::request::Request;
 use super::slots::{SlotMap, slot_of};
 use super::source::ConnectionSource;
 use crate::clock::{Clock as _, Timestamp};
 use crate::sync::locked;
+
+pub(super) use self::route::NodeRoute;
 
 /// Redirects that one request follows. Servers that disagree about a slot would pass it back and
 /// forth.
@@ -60,36 +64,6 @@ pub(super) struct Cluster {
     nodes: Mutex<HashMap<Endpoint, Arc<ClusterNode>>>,
     /// Notified when the map may be outdated.
     reload: Arc<Notify>,
-}
-
-/// What the dispatcher of a node needs from its cluster.
-#[derive(Debug)]
-pub(super) struct NodeRoute {
-    cluster: Weak<Cluster>,
-    endpoint: Endpoint,
-}
-
-impl NodeRoute {
-    /// Sends a request to where its server redirects it. The server has run nothing.
-    pub(super) fn follow(&self, mut request: QueuedRequest, redirect: &Redirect) {
-        match self.cluster.upgrade() {
-            Some(cluster) => cluster.follow(&self.endpoint, request, redirect),
-            // The store was dropped.
-            None => request.complete(Err(RedisStoreError::new(
-                &"a cluster".into(),
-                ErrorCause::NoRuntime,
-            ))),
-        }
-    }
-
-    /// Reloads the map if this error means that it may be outdated.
-    pub(super) fn report(&self, error: &RedisStoreError) {
-        if error.doubts_slot_map()
-            && let Some(cluster) = self.cluster.upgrade()
-        {
-            cluster.reload.notify_one();
-        }
-    }
 }
 
 impl Cluster {
@@ -155,16 +129,23 @@ impl Cluster {
         request: Request,
         due: Timestamp,
     ) -> impl Future<Output = Reply> + Send + use<> {
-        self.decide(request, due).decision()
+        self.decide(request, None, due).decision()
     }
 
-    pub(super) fn decide(&self, request: Request, due: Timestamp) -> PendingReply {
+    pub(super) fn decide(
+        &self,
+        request: Request,
+        refund: Option<PendingRefund>,
+        due: Timestamp,
+    ) -> PendingReply {
         let slot = request.keys.first().map_or(0, |key| slot_of(key));
-        self.send(
+        let (command, due) = (
             QueuedCommand::Decide(request),
-            slot,
             (due, self.settings.deadline),
-        )
+        );
+        let (request, reply) = QueuedRequest::new(command, slot, due, &self.place);
+        self.route(request.with_refund(refund));
+        reply
     }
 
     /// Queues a command at the primary of the slot of `key`.
@@ -174,7 +155,10 @@ impl Cluster {
         command: QueuedCommand,
         within: Duration,
     ) -> PendingReply {
-        self.send(command, slot_of(key), (self.due(within), within))
+        let (slot, due) = (slot_of(key), (self.due(within), within));
+        let (request, reply) = QueuedRequest::new(command, slot, due, &self.place);
+        self.route(request);
+        reply
     }
 
     pub(super) fn due(&self, within: Duration) -> Timestamp {
@@ -199,12 +183,6 @@ impl Cluster {
         let node = self.owner(slot_of(key), within).await?;
         let address = self.seeds[0].with_endpoint(node.endpoint.clone());
         Ok(self.settings.start(ConnectionSource::server(address), None))
-    }
-
-    fn send(&self, command: QueuedCommand, slot: u16, due: (Timestamp, Duration)) -> PendingReply {
-        let (request, reply) = QueuedRequest::new(command, slot, due, &self.place);
-        self.route(request);
-        reply
     }
 
     /// Queues a request at the primary of its slot. Waits in a task if the map is being loaded.

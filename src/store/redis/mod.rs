@@ -54,7 +54,6 @@ use super::wall::WallTime;
 use super::{OverrideStore, Overrides, Store, StoreAdmin, StoreFuture, StoreHealth, TimeSource};
 use crate::batch::Batch;
 use crate::clock::{Clock, SystemClock, Timestamp};
-use crate::error::StoreError;
 use crate::usage::Usages;
 
 pub use self::builder::RedisStoreBuilder;
@@ -214,6 +213,7 @@ impl RedisStore {
         if request.keys.is_empty() {
             return StoreFuture::ready(Ok(unsent(&reading)));
         }
+        let refund = matches!(verb, Verb::Refund).then(|| shared.refunds.begin());
         let read = move |reply: &Bytes| read(&reading, reply);
         match &shared.servers {
             Servers::Cluster(cluster) if request.keys.len() > 1 => {
@@ -222,12 +222,13 @@ impl RedisStore {
                 let place = Arc::clone(cluster.place());
                 // In a task: a dropped future must not leave a part charged.
                 self.spawn(async move {
+                    let _pending = refund;
                     let read = read(&reply.await?);
                     read.ok_or_else(|| RedisStoreError::new(&place, ErrorCause::UnexpectedReply))
                 })
             }
             servers => {
-                let reply = servers.decide(request, shared.time_to_decide());
+                let reply = servers.decide(request, refund, shared.time_to_decide());
                 StoreFuture::pending(async move { Ok(reply.read(read).await?) })
             }
         }
@@ -264,17 +265,9 @@ impl RedisStore {
         &self,
         work: impl Future<Output = Result<T, RedisStoreError>> + Send + 'static,
     ) -> StoreFuture<T> {
-        self.spawn_call(async move { Ok(work.await?) })
-    }
-
-    /// Runs the future of a call on the store's runtime.
-    fn spawn_call<T: Send + 'static>(
-        &self,
-        call: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-    ) -> StoreFuture<T> {
-        let task = self.runtime.spawn(call);
+        let task = self.runtime.spawn(work);
         let no_runtime = RedisStoreError::new(self.shared.servers.place(), ErrorCause::NoRuntime);
-        StoreFuture::pending(async move { task.await.unwrap_or_else(|_| Err(no_runtime.into())) })
+        StoreFuture::pending(async move { Ok(task.await.unwrap_or(Err(no_runtime))?) })
     }
 }
 
@@ -292,7 +285,8 @@ impl Store for RedisStore {
     }
 
     fn refund(&self, batch: &Batch<'_>, charged_at: Timestamp, now: Timestamp) -> StoreFuture<()> {
-        self.send_refund(batch, charged_at, now)
+        let instants = (now, charged_at);
+        self.send(Verb::Refund, batch, instants, |_, _| Some(()), |_| ())
     }
 
     /// Waits until every refund has its reply or has failed. A refund has the deadline of a decision;

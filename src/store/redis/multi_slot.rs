@@ -123,7 +123,7 @@ impl Parts {
                 Err(error) => {
                     for place in earlier.iter().copied() {
                         let is_charged = |group| !uncharged[place].contains(group);
-                        tokio::spawn(self.refund(place, &replies[place], &is_charged));
+                        self.refund(place, &replies[place], &is_charged);
                     }
                     return Err(error);
                 }
@@ -157,7 +157,7 @@ impl Parts {
         let refunded = earlier.iter().copied().map(|place| {
             // Both are queued for the same slot: the second sees the effect of the first.
             let is_charged = |group| !uncharged[place].contains(group);
-            tokio::spawn(self.refund(place, &replies[place], &is_charged));
+            self.refund(place, &replies[place], &is_charged);
             self.peek(place)
         });
         let refunded: Vec<_> = refunded.collect();
@@ -191,7 +191,7 @@ impl Parts {
         let peeks: Vec<_> = places
             .map(|place| {
                 let is_charged = |group| is_undone(place, group);
-                tokio::spawn(self.refund(place, &replies[place], &is_charged));
+                self.refund(place, &replies[place], &is_charged);
                 self.peek(place)
             })
             .collect();
@@ -211,21 +211,13 @@ impl Parts {
         async move { (place, sent.await) }
     }
 
-    /// Refunds the charges of a part, made at the instant of its reply.
-    fn refund(
-        &self,
-        place: usize,
-        reply: &Bytes,
-        is_charged: &dyn Fn(u8) -> bool,
-    ) -> impl Future<Output = Reply> + Send + use<> {
+    /// Queues a refund of the charges of a part, made at the instant of its reply. Nothing waits for it
+    /// but a shutdown.
+    fn refund(&self, place: usize, reply: &Bytes, is_charged: &dyn Fn(u8) -> bool) {
         let charged_at = reply::instant(reply).unwrap_or(Timestamp::EPOCH);
         let request = self.requests[place].to_refund(charged_at, is_charged);
         let due = self.cluster.now().saturating_add(REFUND_DEADLINE);
-        let (pending, sent) = (self.refunds.begin(), self.cluster.decision(request, due));
-        async move {
-            let reply = sent.await;
-            drop(pending);
-            reply
-        }
+        let pending = self.refunds.begin();
+        drop(self.cluster.decide(request, Some(pending), due));
     }
 }

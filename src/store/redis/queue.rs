@@ -14,6 +14,7 @@ use super::cluster::NodeRoute;
 use super::connection::ConnectionHandle;
 use super::dispatcher::dispatcher;
 use super::error::{ErrorCause, RedisStoreError};
+use super::refunds::PendingRefund;
 use super::request::Request;
 use super::script::Script;
 use super::slot_queues::{CoalescingLimits, SlotQueues};
@@ -60,7 +61,21 @@ pub(super) enum Response {
     Value(Value),
 }
 
-pub(super) type ReplySender = oneshot::Sender<Result<Response, RedisStoreError>>;
+/// Sends the reply to one request.
+#[derive(Debug)]
+pub(super) struct ReplySender {
+    sender: oneshot::Sender<Result<Response, RedisStoreError>>,
+    /// If the request is a refund: pending until the reply is sent, or until the request is dropped.
+    refund: Option<PendingRefund>,
+}
+
+impl ReplySender {
+    /// Sends the reply. A caller that has dropped its future does not get it.
+    pub(super) fn send(self, reply: Result<Response, RedisStoreError>) {
+        let _ = self.sender.send(reply);
+        drop(self.refund);
+    }
+}
 
 /// How a request is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,7 +116,11 @@ impl QueuedRequest {
         (due, within): (Timestamp, Duration),
         place: &Arc<str>,
     ) -> (Self, PendingReply) {
-        let (reply, receiver) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
+        let reply = ReplySender {
+            sender,
+            refund: None,
+        };
         let request = Self {
             mode: command.mode(),
             command,
@@ -116,11 +135,18 @@ impl QueuedRequest {
         (request, PendingReply { receiver, place })
     }
 
-    /// Sends the reply, unless the request has one. A caller that has dropped its future does not
-    /// get it.
+    /// Counts the request as a refund until it has its reply.
+    pub(super) fn with_refund(mut self, refund: Option<PendingRefund>) -> Self {
+        if let Some(reply) = &mut self.reply {
+            reply.refund = refund;
+        }
+        self
+    }
+
+    /// Sends the reply, unless the request has one.
     pub(super) fn complete(&mut self, reply: Result<Response, RedisStoreError>) {
         if let Some(sender) = self.reply.take() {
-            let _ = sender.send(reply);
+            sender.send(reply);
         }
     }
 
@@ -254,10 +280,26 @@ impl QueueSettings {
 impl RequestQueue {
     /// Queues a command that has `within` to complete. It is sent even if the future is dropped.
     pub(super) fn enqueue(&self, command: QueuedCommand, within: Duration) -> PendingReply {
-        let due = self.clock.now().saturating_add(within);
-        let (request, reply) = QueuedRequest::new(command, 0, (due, within), &self.place);
+        let (request, reply) = self.request(command, within);
         self.push(request);
         reply
+    }
+
+    /// Queues a decision that has `within` to complete. It is sent even if the future is dropped.
+    pub(super) fn decide(
+        &self,
+        request: Request,
+        refund: Option<PendingRefund>,
+        within: Duration,
+    ) -> PendingReply {
+        let (request, reply) = self.request(QueuedCommand::Decide(request), within);
+        self.push(request.with_refund(refund));
+        reply
+    }
+
+    fn request(&self, command: QueuedCommand, within: Duration) -> (QueuedRequest, PendingReply) {
+        let due = self.clock.now().saturating_add(within);
+        QueuedRequest::new(command, 0, (due, within), &self.place)
     }
 
     /// Queues a request, for example one that another server redirected.

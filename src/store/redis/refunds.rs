@@ -4,12 +4,6 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::RedisStore;
-use super::script::Verb;
-use crate::batch::Batch;
-use crate::clock::Timestamp;
-use crate::store::StoreFuture;
-
 /// Counts refunds that were sent and have no reply yet, so that a shutdown can wait for them: a
 /// refund is the only call whose future is usually dropped.
 #[derive(Clone, Debug)]
@@ -43,25 +37,49 @@ impl Drop for PendingRefund {
     }
 }
 
-impl RedisStore {
-    /// Sends a refund. A task waits for the reply, so that the refund is pending until then, also if
-    /// the future is dropped.
-    pub(super) fn send_refund(
-        &self,
-        batch: &Batch<'_>,
-        charged_at: Timestamp,
-        now: Timestamp,
-    ) -> StoreFuture<()> {
-        let pending = self.shared.refunds.begin();
-        let instants = (now, charged_at);
-        let sent = self.send(Verb::Refund, batch, instants, |_, _| Some(()), |_| ());
-        match sent.try_ready() {
-            Ok(nothing_to_send) => StoreFuture::ready(nothing_to_send),
-            Err(sent) => self.spawn_call(async move {
-                let refunded = sent.await;
-                drop(pending);
-                refunded
-            }),
-        }
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::store::redis::error::{ErrorCause, RedisStoreError};
+    use crate::store::redis::queue::{QueuedCommand, QueuedRequest};
+
+    #[test]
+    fn refund_is_pending_until_its_reply_although_the_future_was_dropped() {
+        let refunds = PendingRefunds::new();
+        let is_pending = || refunds.clone().completed().now_or_never().is_none();
+        let place = "host".into();
+        let queued = || {
+            let due = (Timestamp::EPOCH, Duration::ZERO);
+            let (request, _) = QueuedRequest::new(QueuedCommand::Probe, 0, due, &place);
+            request.with_refund(Some(refunds.begin()))
+        };
+        let late = || {
+            Err(RedisStoreError::new(
+                &place,
+                ErrorCause::Late(Duration::ZERO),
+            ))
+        };
+        assert!(!is_pending());
+        let mut completed = queued();
+        assert!(is_pending());
+        completed.complete(late());
+        assert!(!is_pending(), "it has its reply");
+        let mut expired = queued();
+        let reply = expired.take_reply().expect("pending");
+        assert!(is_pending());
+        reply.send(late());
+        assert!(
+            !is_pending(),
+            "the rest of the entry is kept until its call ends"
+        );
+        let dropped = queued();
+        assert!(is_pending());
+        drop(dropped);
+        assert!(!is_pending());
     }
 }

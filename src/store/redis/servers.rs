@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::cluster::Cluster;
 use super::error::RedisStoreError;
 use super::queue::{PendingReply, QueueSettings, QueuedCommand, RequestQueue};
+use super::refunds::PendingRefund;
 use super::request::Request;
 use super::script::Script;
 use super::sentinel::Sentinels;
@@ -134,10 +135,15 @@ impl Servers {
     }
 
     /// Sends a decision to the server of its first key. The other keys must have the same slot.
-    pub(super) fn decide(&self, request: Request, within: Duration) -> PendingReply {
+    pub(super) fn decide(
+        &self,
+        request: Request,
+        refund: Option<PendingRefund>,
+        within: Duration,
+    ) -> PendingReply {
         match self {
-            Self::One(server) => server.queue.enqueue(QueuedCommand::Decide(request), within),
-            Self::Cluster(cluster) => cluster.decide(request, cluster.due(within)),
+            Self::One(server) => server.queue.decide(request, refund, within),
+            Self::Cluster(cluster) => cluster.decide(request, refund, cluster.due(within)),
         }
     }
 

@@ -34,7 +34,7 @@ impl<F> Dispatcher<F> {
             if let Some(route) = &self.route {
                 route.report(&error);
             }
-            let _ = reply.send(Err(error.clone()));
+            reply.send(Err(error.clone()));
             if is_probe {
                 self.breaker.end_probe();
             }
