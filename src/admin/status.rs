@@ -163,7 +163,7 @@ impl<'a> StatusResponse<'a> {
         let is_listed = |limit: &&LimitStatus| !limit.dry_run && !limit.quota.is_unlimited();
         let limits = inspected.limits.iter().filter(is_listed);
         Self {
-            counted_by: caller.known_by(),
+            counted_by: caller.caller().label(),
             tier: &inspected.tier,
             exempt: inspected.exemption.map(Exemption::name),
             degraded: inspected.degraded,

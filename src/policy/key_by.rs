@@ -224,8 +224,8 @@ impl<'a> Caller<'a> {
             .chain([address])
     }
 
-    /// Returns the name of the dimension in [`subject`](Self::subject).
-    fn label(&self) -> &'a str {
+    /// Returns the name of the dimension in [`subject`](Self::subject): `user`, `ip`.
+    pub(crate) fn label(&self) -> &'a str {
         let primary = self.identity.and_then(Identity::primary);
         primary.map_or(Identity::IP, |(name, _)| name)
     }

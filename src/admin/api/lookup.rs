@@ -130,7 +130,7 @@ pub(super) async fn look_up(State(state): State<SharedState>, request: Request) 
     let limits = inspected.limits.iter();
     Ok(json::ok(&LookupResponse {
         subject: lookup.subject,
-        known_by: caller.known_by().to_owned(),
+        known_by: caller.caller().label().to_owned(),
         tier: inspected.tier.clone(),
         tier_assumed: inspected.tier_assumed,
         exempt: inspected.exemption.map(Exemption::name),

@@ -127,12 +127,6 @@ impl InspectedCaller {
         let mut known = caller.subjects();
         known.any(|subject| subject == named) || is_counter_of(&named, &caller.subject())
     }
-
-    /// Returns the name of the caller's key: `user`, `ip`.
-    pub(crate) fn known_by(&self) -> &str {
-        let primary = self.identity.as_deref().and_then(Identity::primary);
-        primary.map_or(Identity::IP, |(name, _)| name)
-    }
 }
 
 impl Inspection {
@@ -179,7 +173,11 @@ impl RequestPipeline {
         counter: &Counter,
         decision: &Decision,
     ) -> Response<Bytes> {
-        let name = QuotaName::new(plain_label(caller.known_by()), counter, counter.quota());
+        let name = QuotaName::new(
+            plain_label(caller.caller().label()),
+            counter,
+            counter.quota(),
+        );
         let denial = match &name {
             Ok(name) => {
                 let usage = QuotaUsage::new(name, *decision.usage());
