@@ -186,7 +186,9 @@ impl RequestPipeline {
             // The counter has a valid name, so that this does not happen.
             Err(_) => Denial::unavailable(*head, Duration::from_secs(1), decision.at()),
         };
-        render(&self.snapshot.load(), &denial)
+        let snapshot = self.snapshot.load();
+        let denial = denial.with_jitter(snapshot.retry_after_jitter());
+        render(&snapshot, &denial)
     }
 
     fn maintenance(&self) -> Option<Exemption> {

@@ -96,6 +96,26 @@ async fn callers_are_identified_as_in_the_layer() {
     assert_eq!(policies.count(), 4);
 }
 
+/// Bug: its denials had no jitter, so that denied clients came back together.
+#[tokio::test]
+async fn retry_after_of_the_status_endpoint_has_jitter() {
+    let (builder, clock) = layer(policy());
+    let jittered = builder.retry_after_jitter(Duration::from_mins(10));
+    let limits = jittered.build().unwrap();
+    let status = Status::new(&limits).quota("1/hour");
+    let admin = Admin::new(&limits).shared_token(TOKEN);
+    let served = Served::with(limits.clone(), clock, status, admin).await;
+    served.status("alice").await;
+    let mut longest = 0;
+    for _ in 0..40 {
+        let denied = served.send("GET /v1/rate-limits/status", "alice").await;
+        assert_eq!(denied.status, 429);
+        longest = longest.max(denied.number("retry-after"));
+    }
+    // 40 waits without a second of jitter have a probability below 10^-100.
+    assert!((3_601..=4_200).contains(&longest), "{longest}");
+}
+
 #[tokio::test]
 async fn overrides_are_returned() {
     let served = Served::new(policy()).await;
