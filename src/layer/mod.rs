@@ -232,8 +232,9 @@ impl RateLimitLayer {
     ///
     /// # Errors
     ///
-    /// A refund failed, or the deadline has expired. What is not refunded stays charged until its
-    /// window ends.
+    /// A refund of what the store has charged in advance failed, or the deadline has expired. What is
+    /// not refunded stays charged until its window ends. Errors of refunds that were sent before are not
+    /// returned.
     pub fn shutdown(&self, deadline: Duration) -> StoreFuture<(), Error> {
         self.pipeline.shutdown(deadline)
     }

@@ -237,8 +237,9 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// A refund failed, or the deadline has expired. What is not refunded stays charged until its
-    /// window ends.
+    /// A refund of what the store has charged in advance failed, or the deadline has expired. What is
+    /// not refunded stays charged until its window ends. Errors of refunds that were sent before are not
+    /// returned.
     pub fn shutdown(&self, deadline: Duration) -> StoreFuture<(), Error> {
         shutdown_within(&*self.shared.store, &self.shared.clock, deadline)
     }

@@ -126,6 +126,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// to refunds that were sent. [`RateLimitLayer::shutdown`](crate::RateLimitLayer::shutdown) and
     /// [`Limiter::shutdown`](crate::Limiter::shutdown) call it with a deadline.
     ///
+    /// Returns an error if a refund of what was charged in advance failed. Errors of refunds that were
+    /// sent before belong to their own futures.
+    ///
     /// The store can still be used. From the call on, nothing is charged in advance. A store that
     /// charges nothing in advance and refunds at once needs no implementation.
     fn shutdown(&self) -> StoreFuture<()> {

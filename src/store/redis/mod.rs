@@ -289,8 +289,9 @@ impl Store for RedisStore {
         self.send(Verb::Refund, batch, instants, |_, _| Some(()), |_| ())
     }
 
-    /// Waits until every refund has its reply or has failed. A refund has the deadline of a decision;
-    /// one that takes back a part of a charge over several slots has five seconds.
+    /// Waits until every refund has its reply or has failed, and returns no error. A refund has the
+    /// deadline of a decision; one that takes back a part of a charge over several slots has five
+    /// seconds.
     fn shutdown(&self) -> StoreFuture<()> {
         let refunds = self.shared.refunds.clone();
         StoreFuture::pending(async move {
