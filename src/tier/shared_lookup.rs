@@ -68,7 +68,8 @@ impl SharedLookup {
         let polled = lookup.as_mut().poll(&mut Context::from_waker(&waker));
         if let Poll::Ready(result) = &polled {
             let finished = mem::replace(&mut *progress, Progress::Done(result.clone()));
-            // The user's future is dropped after the lock is released: its `Drop` may come back here.
+            // The user's future was polled, and has been dropped, under the lock. Its code may come back
+            // here: `try_lock` fails then, so that it cannot deadlock. Wakers run after the release.
             drop(progress);
             drop(finished);
             self.wakers.wake_all();
