@@ -62,7 +62,7 @@ impl LimiterBuilder {
     ///
     /// # Errors
     ///
-    /// All wrong settings, each with its path: `name`, `quota[1]`.
+    /// All wrong settings, each with its path: `name`, `quota` (their number), `quota[1]`.
     pub fn build(self) -> Result<Limiter, ValidationErrors> {
         let mut errors = ValidationErrors::default();
         if self.quotas.is_empty() || self.quotas.len() > MAX_CHECKS {

@@ -36,7 +36,7 @@ use crate::usage::Usages;
 /// ```
 #[derive(Clone)]
 pub struct Charge {
-    /// The snapshot that the request was decided with.
+    /// The snapshot that the request was decided with; if nothing counts it, the current one.
     snapshot: Arc<Snapshot>,
     /// `None` if nothing counts the request.
     request: Option<Arc<ChargedRequest>>,
@@ -100,7 +100,8 @@ impl Charge {
         self.record(Some(rule), cost)
     }
 
-    /// Returns the snapshot that the request was decided with.
+    /// Returns the snapshot that the request was decided with. If nothing counts the request, returns the
+    /// one that was current on entry.
     #[cfg(feature = "axum")]
     pub(crate) const fn snapshot(&self) -> &Arc<Snapshot> {
         &self.snapshot

@@ -221,7 +221,7 @@ impl CircuitBreakerBuilder {
     ///
     /// # Errors
     ///
-    /// All wrong settings, each with its path: `deadline`, `failure_threshold`.
+    /// All wrong settings, each with its path: `deadline`, `probe_interval`, `failure_threshold`.
     pub fn build(self) -> Result<CircuitBreaker, ValidationErrors> {
         let mut errors = ValidationErrors::default();
         let is_wrong = |time: &Duration| time.is_zero() || *time > Self::LONGEST_DEADLINE;
