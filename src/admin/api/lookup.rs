@@ -105,7 +105,8 @@ struct LookupLimit {
     reset_at: Option<Timestamp>,
     retry_after: Option<u64>,
     blocked: bool,
-    /// Since when every request of the caller was denied by this limit, if that is known.
+    /// When this limit denied the first of a row of requests, if that is known. Requests of lower cost
+    /// may have been admitted in between.
     blocked_since: Option<Timestamp>,
     overridden: bool,
     mode: &'static str,

@@ -24,7 +24,8 @@ pub(crate) struct RecentDenial {
     pub(crate) tier: Option<Box<str>>,
     /// The id of the counter that denied it.
     pub(crate) counter: u64,
-    /// Its first denial by this counter without a pause: each request came before the wait was over.
+    /// The first of a row of denials by this counter: each came before the wait of the one before was
+    /// over. Requests of lower cost may have been admitted in between.
     pub(crate) since: Timestamp,
     /// When a retry can succeed; `None` if never.
     pub(crate) until: Option<Timestamp>,
@@ -32,7 +33,8 @@ pub(crate) struct RecentDenial {
 }
 
 impl RecentDenial {
-    /// Returns since when a counter has denied the caller; `None` if it did not, or if the wait is over.
+    /// Returns the first of a row of denials by a counter; `None` if another counter was the last to deny
+    /// the caller, or if the wait is over.
     pub(crate) fn denied_since(&self, counter: u64, now: Timestamp) -> Option<Timestamp> {
         (self.counter == counter && self.lasts_at(now)).then_some(self.since)
     }

@@ -57,7 +57,7 @@ impl Inspector<'_> {
         (quota, set)
     }
 
-    /// Returns since when a counter has denied every request of the caller, on the wall clock.
+    /// Returns when a counter denied the first of a row of requests, on the wall clock.
     fn denied_since(&self, of: &CounterOf<'_>) -> Option<Timestamp> {
         let recent = self.inspected.recent.as_ref()?;
         let since = recent.denied_since(of.quota.counter.id(), self.now)?;

@@ -76,7 +76,8 @@ pub(crate) struct LimitStatus {
     /// When the block ends, on the wall clock. `None` if the quota is not `blocked` or has no end.
     blocked_until: Option<Timestamp>,
     pub(crate) dry_run: bool,
-    /// Since when it has denied every request of the caller, if that is known.
+    /// When it denied the first of a row of requests, if that is known. Requests of lower cost may have
+    /// been admitted in between.
     pub(crate) denied_since: Option<Timestamp>,
 }
 
