@@ -107,8 +107,8 @@ impl<'a> EffectiveQuotas<'a> {
 }
 
 impl Limiter {
-    /// Returns the overrides of the store, unless it has none. Until they have been loaded, it may have
-    /// some.
+    /// Returns the override store if its table has entries or is still loading. While it loads, the
+    /// limits of a caller are unknown.
     #[inline]
     pub(super) fn override_store(&self) -> Option<&dyn OverrideStore> {
         overrides_in_use(&*self.shared.store)

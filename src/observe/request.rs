@@ -53,8 +53,7 @@ pub(crate) struct Exceeded<'a> {
 }
 
 impl Exceeded<'_> {
-    /// Returns what the request would have made of the used amount: 501 for the first denial of a limit of
-    /// 500.
+    /// Returns `used` plus the cost of this request: 501 for the first denial of a limit of 500.
     pub(super) const fn actual_requests(&self) -> u64 {
         self.used.saturating_add(self.cost)
     }

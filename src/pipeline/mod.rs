@@ -122,8 +122,8 @@ impl RequestPipeline {
         self.store.overrides().map(OverrideStore::table)
     }
 
-    /// Returns the overrides of the store, unless it has none. Until they have been loaded, it may have
-    /// some, and no limit is known.
+    /// Returns the override store if its table has entries or is still loading. While it loads, the
+    /// limits of a caller are unknown.
     #[inline]
     fn override_store(&self) -> Option<&dyn OverrideStore> {
         overrides_in_use(&*self.store)

@@ -180,8 +180,8 @@ pub(crate) fn expect_len(usages: &Usages, checks: usize) -> Result<(), StoreErro
     )))
 }
 
-/// Returns the overrides of a store, unless it has none. Until they have been loaded, it may have some, and
-/// no limit is known.
+/// Returns the override store if its table has entries or is still loading. While it loads, the limits of
+/// a caller are unknown.
 #[inline]
 pub(crate) fn overrides_in_use(store: &dyn Store) -> Option<&dyn OverrideStore> {
     let overrides = store.overrides()?;

@@ -73,7 +73,7 @@ struct LookupResponse {
     subject: SubjectBody,
     known_by: String,
     tier: String,
-    /// Whether the default tier stands for one that is not known. A token of the caller may name
+    /// Whether the tier is unknown and the default tier is assumed. A token of the caller may name
     /// another one.
     tier_assumed: bool,
     /// Why the caller is exempt.

@@ -5,12 +5,13 @@ use std::time::Duration;
 use crate::clock::Timestamp;
 use crate::hashed::ByHash;
 
-/// The last denial of the latest callers, for look-ups. A name alone does not have the tier that a
-/// token names.
+/// The last denial of the latest callers. A look-up by name has no token, so it uses the tier of the last
+/// denial.
 ///
 /// Two generations of fixed size. A denied caller moves to the current one. When that is full, it
 /// becomes the previous one, which is dropped. The latest [`GENERATION`](Self::GENERATION) callers
-/// are therefore always known, whatever the number of callers, and each step is O(1).
+/// are therefore always known, whatever the number of callers. Each step is O(1), amortised: a rotation
+/// drops the up to 2,048 entries of the previous generation under the lock.
 #[derive(Debug, Default)]
 pub(super) struct RecentDenials {
     current: ByHash<RecentDenial>,

@@ -49,7 +49,7 @@ pub(crate) struct InspectedCaller {
 pub(crate) struct Inspection {
     pub(crate) at: Timestamp,
     pub(crate) tier: String,
-    /// Whether the default tier stands for one that is not known.
+    /// Whether the tier is unknown and the default tier is assumed.
     pub(crate) tier_assumed: bool,
     /// Why none of them counts, if the caller is exempt.
     pub(crate) exemption: Option<Exemption>,
@@ -104,7 +104,7 @@ impl InspectedCaller {
         caller
     }
 
-    /// Sets the tier that the identity named when the caller was last denied, unless one is set.
+    /// Returns the identity. If it names no tier, it gets the tier of its last denial.
     fn with_recent_tier(&self) -> Option<Arc<Identity>> {
         let identity = self.identity.as_ref()?;
         let recent = self.recent.as_ref().and_then(|recent| recent.tier.clone());

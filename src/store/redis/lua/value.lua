@@ -5,7 +5,7 @@
 --
 --  * shape = kind * 16 + length of the state. A record of an unknown kind is skipped by its length and
 --    stays as it is. Id and shape together are the head, which identifies a record.
---  * expires: second (Unix time, rounded up) from which the counter is worth as much as none. 2^32 - 1
+--  * expires: second (Unix time, rounded up) from which the record is equivalent to a new record. 2^32 - 1
 --    stands for every later one, and is never taken for past.
 --  * seen: instant of the last write.
 --
