@@ -6,7 +6,6 @@ use super::{InspectedCaller, LimitStatus};
 use crate::batch::{Batch, Check, MAX_CHECKS};
 use crate::clock::Timestamp;
 use crate::error::StoreError;
-use crate::identity_types::Identity;
 use crate::key::policy_name;
 use crate::policy::{CounterOf, dimensions};
 use crate::quota::Quota;
@@ -25,22 +24,16 @@ pub(super) struct Inspector<'a> {
 }
 
 impl Inspector<'_> {
-    /// Returns the counters of the caller. Those per client IP are left out if it is not known: an
-    /// operator who looks a user up by name does not mean the callers without an address.
+    /// Returns the counters of the caller, without those that are omitted.
     fn counters(&self) -> impl Iterator<Item = CounterOf<'_>> {
         let all = self.snapshot.policy.counters_of(&self.inspected.caller());
-        all.filter(|of| !self.is_omitted(of))
+        all.filter(|of| !self.inspected.is_omitted(of))
     }
 
-    fn is_omitted(&self, of: &CounterOf<'_>) -> bool {
-        let mut dimensions = of.subject.dimensions();
-        self.inspected.has_unknown_ip && dimensions.any(|(name, _)| name == Identity::IP)
-    }
-
-    /// Returns the number of limits that are left out.
+    /// Returns the number of limits that are omitted.
     pub(super) fn omitted(&self) -> usize {
         let all = self.snapshot.policy.counters_of(&self.inspected.caller());
-        all.filter(|of| self.is_omitted(of)).count()
+        all.filter(|of| self.inspected.is_omitted(of)).count()
     }
 
     /// Returns the quota of a counter, and what was set at run time.

@@ -25,7 +25,7 @@ use crate::headers::{QuotaName, QuotaUsage};
 use crate::identity_types::Identity;
 use crate::key::{Counter, Subject, plain_label};
 use crate::observe::RecentDenial;
-use crate::policy::{Caller, Exemption, Policy, RuleKind, TierOf};
+use crate::policy::{Caller, CounterOf, Exemption, Policy, RuleKind, TierOf};
 use crate::quota::Quota;
 use crate::response::Denial;
 use crate::store::{Override, StoreFuture};
@@ -119,6 +119,13 @@ impl InspectedCaller {
             identity: self.identity.as_deref(),
             ip: self.group,
         }
+    }
+
+    /// Returns whether a counter is omitted: those per client IP are if the client IP is not known. A
+    /// look-up of a user by name does not mean the callers without an address, which share such a counter.
+    fn is_omitted(&self, of: &CounterOf<'_>) -> bool {
+        let mut dimensions = of.subject.dimensions();
+        self.has_unknown_ip && dimensions.any(|(name, _)| name == Identity::IP)
     }
 
     /// Returns whether an override is for this caller, or for one of its dimensions.

@@ -9,7 +9,7 @@ use crate::store::{StoreAdmin, StoreFuture, no_admin};
 
 impl RequestPipeline {
     /// Resets the counters of a caller: those of one rule, or all that are its own. Counters that it
-    /// shares, for example with its tenant, are kept.
+    /// shares, for example with its tenant, are kept. Counters that a look-up omits are kept as well.
     pub(crate) fn reset(
         &self,
         inspected: &InspectedCaller,
@@ -17,7 +17,8 @@ impl RequestPipeline {
     ) -> StoreFuture<(), Error> {
         let snapshot = self.snapshot.load();
         let caller = inspected.caller();
-        let counters = snapshot.policy.counters_of(&caller);
+        let all = snapshot.policy.counters_of(&caller);
+        let counters = all.filter(|of| !inspected.is_omitted(of));
         let Some(admin) = self.store.admin() else {
             return StoreFuture::ready(Err(no_admin().into()));
         };
@@ -27,7 +28,8 @@ impl RequestPipeline {
         if let Some(rule) = rule {
             let counters: Vec<_> = counters.filter(|of| of.rule == rule).collect();
             if counters.is_empty() {
-                return StoreFuture::ready(Err(not_counted(&snapshot, rule).into()));
+                let error = not_counted(&snapshot, inspected, rule);
+                return StoreFuture::ready(Err(error.into()));
             }
             let checks = counters
                 .iter()
@@ -57,10 +59,16 @@ impl RequestPipeline {
     }
 }
 
-fn not_counted(snapshot: &Snapshot, rule: &str) -> ValidationError {
+/// Error for a rule without a counter to reset.
+fn not_counted(snapshot: &Snapshot, inspected: &InspectedCaller, rule: &str) -> ValidationError {
+    let mut omitted = snapshot.policy.counters_of(&inspected.caller());
+    if omitted.any(|of| of.rule == rule && inspected.is_omitted(&of)) {
+        let expected = format!("a rule that counts this caller; `{rule}` counts per IP: pass `ip`");
+        return ValidationError::new("rule name", rule, expected);
+    }
     let mut quotas = snapshot.policy.quotas().iter();
     if quotas.any(|quota| quota.counter.rule() == rule) {
-        return ValidationError::new("rule name", rule, "one that counts this caller");
+        return ValidationError::new("rule name", rule, "a rule that counts this caller");
     }
     no_such_rule(&snapshot.policy, rule)
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tollgate::policy::{Policy, Rule, RuleMode, Tiers};
 
 use super::{Served, assert_rejected, limit};
-use crate::support::http::layer;
+use crate::support::http::{echo, layer, send};
 use crate::support::scripted_store::{Script, ScriptedStore};
 
 fn policy() -> tollgate::policy::PolicyBuilder {
@@ -307,4 +307,36 @@ async fn look_up_without_an_ip_lists_no_limits_per_ip() {
     let found = served.post("lookup", &with_ip).await.json();
     assert_eq!(found["ip_limits_omitted"], 0);
     assert_eq!(listed(&found), ["user:global:1h", "ip:login:1h"]);
+}
+
+/// Bug: it cleared the counter of the callers without an address.
+#[tokio::test]
+async fn reset_without_an_ip_clears_no_counters_per_ip() {
+    let login = Rule::new("3/hour").name("login").per(["ip"]);
+    let policy = Policy::builder()
+        .everyone("100/hour")
+        .endpoint("POST /login", login);
+    let served = Served::new(policy).await;
+    // Without a peer address, as behind a Unix socket.
+    let app = echo().layer(served.limits.clone());
+    for expected in [200, 200, 200, 429] {
+        assert_eq!(send(&app, "POST /login", &[]).await.status, expected);
+    }
+    let by_name = json!({ "subject": { "user": "alice" }, "rule": "login" });
+    let rejected = served.post("reset", &by_name).await;
+    let message = assert_rejected(&rejected, 422, "INVALID_VALUE");
+    let expected = "a rule that counts this caller; `login` counts per IP: pass `ip`";
+    assert!(message.contains(expected), "{message}");
+    let all_of_alice = json!({ "subject": { "user": "alice" } });
+    assert_eq!(served.post("reset", &all_of_alice).await.status, 200);
+    assert_eq!(send(&app, "POST /login", &[]).await.status, 429);
+
+    let local = [("x-user", "alice")];
+    for expected in [200, 200, 200, 429] {
+        let answer = served.client.send("POST /login", &local).await;
+        assert_eq!(answer.status, expected);
+    }
+    let with_ip = json!({ "subject": { "user": "alice", "ip": "127.0.0.1" }, "rule": "login" });
+    assert_eq!(served.post("reset", &with_ip).await.status, 200);
+    assert_eq!(served.client.send("POST /login", &local).await.status, 200);
 }
