@@ -106,8 +106,8 @@ if now > 0 then
   sweep(count < max and 16 or 1000)
 end
 local before = { count = count, endless = endless }
-local lines, removed = filter(redis.call('HGET', key, field) or '', function(its_window)
-  return verb == 'remove' or window == '*' or its_window == '*' or its_window == window
+local lines, removed = filter(redis.call('HGET', key, field) or '', function(stored_window)
+  return verb == 'remove' or window == '*' or stored_window == '*' or stored_window == window
 end)
 if verb == 'remove' and removed == 0 then
   return unchanged(0, before)

@@ -12,13 +12,13 @@
 local function save(key, old, new, added, expires, second, is_due, clock, now, slack)
   local latest, kept, at, size = new and 0 or second, '', 1, #old
   while at <= size do
-    local shape, its_second = struct.unpack('<BI4', old, at + RECORD_HEAD_BYTES - 1)
+    local shape, stored_second = struct.unpack('<BI4', old, at + RECORD_HEAD_BYTES - 1)
     local following = at + RECORD_BYTES + shape % 16
-    latest = its_second > latest and its_second or latest
+    latest = stored_second > latest and stored_second or latest
     if added ~= '' then
       -- It may have been charged: then it expires later than it did.
-      its_second = struct.unpack('<I4', new, at + RECORD_HEAD_BYTES)
-      if its_second * SECOND > now or its_second == LAST_SECOND then
+      stored_second = struct.unpack('<I4', new, at + RECORD_HEAD_BYTES)
+      if stored_second * SECOND > now or stored_second == LAST_SECOND then
         kept = kept .. new:sub(at, following - 1)
       end
     end

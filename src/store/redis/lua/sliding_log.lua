@@ -74,9 +74,9 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen, s
     if not chunk or #chunk < CHUNK_HEAD_BYTES or (#chunk - CHUNK_HEAD_BYTES) % ENTRY_BYTES > 0 then
       return '', 0
     end
-    local before, its_index, from = read('<I7I4I7', chunk)
+    local before, stored_index, from = read('<I7I4I7', chunk)
     return sub(chunk, CHUNK_HEAD_BYTES + 1), (#chunk - CHUNK_HEAD_BYTES) / ENTRY_BYTES, before,
-      its_index, from
+      stored_index, from
   end
   local function tail_sum()
     local sum = 0
@@ -117,12 +117,12 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen, s
         local _, _, _, _, from = load(middle)
         return not from or leaves_at(from) <= now
       end)
-      local before, its_index
-      part, size, before, its_index = load(number)
+      local before, stored_index
+      part, size, before, stored_index = load(number)
       if number == last then
         gone, gone_entries = total - tail_sum(), entries - tail_size
       elseif before then
-        gone, gone_entries = minus(before, start), (its_index - index) % TWO_TO_32
+        gone, gone_entries = minus(before, start), (stored_index - index) % TWO_TO_32
       end
       place = 0
     end
@@ -156,8 +156,8 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen, s
           if middle == last then
             return total - tail_sum() < whole
           end
-          local _, _, its_before = load(middle)
-          return not its_before or minus(its_before, start) < whole
+          local _, _, stored_before = load(middle)
+          return not stored_before or minus(stored_before, start) < whole
         end)
         part, size, before = load(number)
         place = 0
@@ -212,13 +212,13 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen, s
 
   if what == UNDO then
     -- From the newest chunk backwards, to where the entry must be.
-    local wanted, before, its_index, from = slot(charged_at + shift), nil, nil, nil
+    local wanted, before, stored_index, from = slot(charged_at + shift), nil, nil, nil
     number = last
     part, size = load(number)
     from = size > 0 and entry(part, 0)
     while number > first and (not from or from > wanted) do
       number = number - 1
-      part, size, before, its_index, from = load(number)
+      part, size, before, stored_index, from = load(number)
     end
     for spot = number == first and skip or 0, size - 1 do
       local at, charged = entry(part, spot)
@@ -234,13 +234,13 @@ steps[LOG] = function(what, now, cost, amount, window, width, _, _, key, seen, s
         if number == last then
           tail = part
         else
-          call('HSET', key, write('<I4', number), write('<I7I4I7', before, its_index, from) .. part)
+          call('HSET', key, write('<I4', number), write('<I7I4I7', before, stored_index, from) .. part)
           -- The chunks after it begin that much earlier in the sums.
           for later = number + 1, last - 1 do
-            part, size, before, its_index, from = load(later)
+            part, size, before, stored_index, from = load(later)
             if before then
-              before, its_index = minus(before, given), (its_index - removed) % TWO_TO_32
-              call('HSET', key, write('<I4', later), write('<I7I4I7', before, its_index, from) .. part)
+              before, stored_index = minus(before, given), (stored_index - removed) % TWO_TO_32
+              call('HSET', key, write('<I4', later), write('<I7I4I7', before, stored_index, from) .. part)
             end
           end
         end

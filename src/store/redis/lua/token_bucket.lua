@@ -4,30 +4,30 @@
 -- counted in ticks of 10^power microseconds. See algorithm/token_bucket.rs.
 formats[TOKEN] = '<c6I4I7I6I7B'
 steps[TOKEN] = function(
-  what, now, cost, amount, window, tick, burst, power, _, seen, level, filled, its_power
+  what, now, cost, amount, window, tick, burst, power, _, seen, level, filled, stored_power
 )
   local factor = 1
-  if not seen or its_power > MAX_POWER then
-    level, filled, its_power = 0, 0, power
+  if not seen or stored_power > MAX_POWER then
+    level, filled, stored_power = 0, 0, power
   end
-  if its_power ~= power then
+  if stored_power ~= power then
     -- Last charged under an amount that is counted in other ticks.
-    local its_tick = 10 ^ its_power
-    if its_tick > tick then
+    local stored_tick = 10 ^ stored_power
+    if stored_tick > tick then
       -- A debt may be more than these ticks can count. Then it is refilled in its own, each of
       -- which is `factor` of these, and stays in them if it still is too much.
-      factor = its_tick / tick
-      if level * factor > MAX_LEVEL and now - now % its_tick > filled then
-        local ticks = (now - now % its_tick - filled) / its_tick
+      factor = stored_tick / tick
+      if level * factor > MAX_LEVEL and now - now % stored_tick > filled then
+        local ticks = (now - now % stored_tick - filled) / stored_tick
         ticks = ticks - ticks % 1
-        filled = filled + ticks * its_tick
+        filled = filled + ticks * stored_tick
         level = level > ticks * amount and level - ticks * amount or 0
       end
       if level * factor <= MAX_LEVEL then
         level, factor = level * factor, 1
       end
     else
-      local smaller = tick / its_tick
+      local smaller = tick / stored_tick
       level = (level + -level % smaller) / smaller
     end
     if factor == 1 then
@@ -93,8 +93,8 @@ steps[TOKEN] = function(
   end
   local whole_at = level > 0 and filled + refills_in(level) or 0
   local expires = whole_at < MAX_COUNT and whole_at or MAX_COUNT
-  its_power = factor == 1 and power or its_power
+  stored_power = factor == 1 and power or stored_power
   local second = (expires + -expires % SECOND) / SECOND
   second = second < LAST_SECOND and second or LAST_SECOND
-  return ALLOWED, used, whole_at, struct.pack('<I4I7I6I7B', second, now, level, filled, its_power), expires, second
+  return ALLOWED, used, whole_at, struct.pack('<I4I7I6I7B', second, now, level, filled, stored_power), expires, second
 end
