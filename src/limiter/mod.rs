@@ -285,15 +285,12 @@ impl Limiter {
                 .with_quota(quota)
                 .with_cost(cost)
         };
-        let store = &*self.shared.store;
-        let mut all = quotas.of(self.counters()).map(check);
-        if let (1, Some(only)) = (all.len(), all.next()) {
-            // Most limiters have one quota. A vector takes 40 instructions more.
-            return call(store, &Batch::from_plan(&[only]));
+        // `collect` takes 110 instructions more.
+        let mut all: SmallVec<[Check<'_>; MAX_CHECKS]> = SmallVec::new();
+        for quota in quotas.of(self.counters()) {
+            all.push(check(quota));
         }
-        let all: SmallVec<[Check<'_>; MAX_CHECKS]> =
-            quotas.of(self.counters()).map(check).collect();
-        call(store, &Batch::from_plan(&all))
+        call(&*self.shared.store, &Batch::from_plan(&all))
     }
 
     /// Takes back a charge that was made at `charged_at` under these quotas.
