@@ -69,7 +69,8 @@ impl<'a> Ceiling<'a> {
             .map_while(|field| field.trim_matches('"').parse().ok())
             .collect();
         let [_, p99, _, p50, _, _, rate] = fields[..] else {
-            panic!("unexpected output of redis-benchmark: {text}");
+            let error = String::from_utf8_lossy(&output.stderr);
+            panic!("unexpected output of redis-benchmark: {text}{error}");
         };
         Load {
             rate,
