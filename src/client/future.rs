@@ -15,6 +15,7 @@ use super::host::{Host, InFlightGuard};
 use super::layer::PaceState;
 use super::outcome::{RefusedRequest, ResponseOutcome};
 use super::replay::{ReplayBody, copy};
+use super::reservation::Reservation;
 use crate::clock::Sleep;
 
 pin_project! {
@@ -49,6 +50,8 @@ struct Attempts<S, ReqBody> {
     /// The request of the next attempt; `None` if the body of the current one cannot be replayed.
     request: Option<Request<ReqBody>>,
     in_flight: Option<InFlightGuard>,
+    /// The instant that the request waits for, until it is sent.
+    reservation: Option<Reservation>,
     retries: u32,
     /// How much longer the request may be delayed.
     remaining_wait: Duration,
@@ -67,6 +70,7 @@ where
             service: None,
             request: None,
             in_flight: None,
+            reservation: None,
             retries: 0,
             remaining_wait: shared.max_wait,
             shared: Arc::clone(shared),
@@ -96,13 +100,14 @@ impl<S, ReqBody: ReplayBody> Attempts<S, ReqBody> {
     /// Returns the sleep until the request may be sent, if it has to wait.
     fn wait_for_pace(&mut self, has_waited: bool) -> Option<Sleep> {
         let (shared, now) = (&self.shared, self.shared.clock.now());
-        let at = self.host.wait_until(
+        let (at, reservation) = self.host.wait_until(
             now,
             self.remaining_wait,
             has_waited,
             shared.slow_below,
             &shared.jitter,
         )?;
+        self.reservation = reservation;
         self.sleep(at.duration_since(now))
             .inspect(|(_, wait)| event::wait(self.host.name(), *wait))
             .map(|(sleep, _)| sleep)
@@ -128,6 +133,7 @@ impl<S, ReqBody: ReplayBody> Attempts<S, ReqBody> {
     fn send(&mut self) {
         let now = self.shared.clock.now();
         self.in_flight = Some(self.host.send(now, self.retries == 0));
+        self.reservation = None;
     }
 
     /// Handles a response. Returns the sleep before the next attempt, if there is one.

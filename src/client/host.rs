@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::jitter::Jitter;
 use super::outcome::ResponseOutcome;
 use super::pace::{MAX_BACKOFF, Pacing, PacingInput, spread};
+use super::reservation::{Reservation, ReservedInstants};
 use super::retry_budget::RetryBudget;
 use crate::clock::Timestamp;
 use crate::headers::Limits;
@@ -27,8 +28,8 @@ struct HostState {
     /// Requests sent so far, and those without a response.
     sent: u64,
     in_flight: u64,
-    /// When the last request was sent, or will be.
-    last: Timestamp,
+    last_sent: Timestamp,
+    reserved: ReservedInstants,
     budget: RetryBudget,
 }
 
@@ -68,7 +69,8 @@ impl Host {
                 block: None,
                 sent: 0,
                 in_flight: 0,
-                last: Timestamp::EPOCH,
+                last_sent: Timestamp::EPOCH,
+                reserved: ReservedInstants::default(),
                 budget,
             }),
         }
@@ -86,34 +88,42 @@ impl Host {
             .map(|known| known.limits.clone())
     }
 
-    /// Returns when a request may be sent, if it has to wait. The request is sent after `max_wait`
-    /// in any case. One that `has_waited` waits again only for a block, or if nothing remains.
+    /// Returns when a request may be sent, if it has to wait, and the instant that it has reserved. The
+    /// request is sent after `max_wait` in any case. One that `has_waited` waits again only for a block,
+    /// or if nothing remains.
     pub(super) fn wait_until(
-        &self,
+        self: &Arc<Self>,
         now: Timestamp,
         max_wait: Duration,
         has_waited: bool,
         share: f64,
         jitter: &Jitter,
-    ) -> Option<Timestamp> {
+    ) -> Option<(Timestamp, Option<Reservation>)> {
         let mut state = self.state();
         if let Some(block) = state.block.filter(|block| block.until > now) {
             let jitter = jitter.part_of(spread(block.length));
-            return Some(block.until.saturating_add(jitter));
+            return Some((block.until.saturating_add(jitter), None));
         }
         let input = state.pacing_input(now)?;
         if has_waited {
-            return input.used_up_until(jitter);
+            return Some((input.used_up_until(jitter)?, None));
         }
         match input.next(share, jitter) {
             Pacing::Now => None,
             Pacing::Reserved(at) => {
                 // A later instant would delay all requests after one that does not wait that long.
-                state.last = at.min(now.saturating_add(max_wait));
-                Some(at)
+                let reserved = at.min(now.saturating_add(max_wait));
+                state.reserved.insert(reserved);
+                let host = Arc::clone(self);
+                Some((at, Some(Reservation { host, at: reserved })))
             }
-            Pacing::AfterReset(at) => Some(at),
+            Pacing::AfterReset(at) => Some((at, None)),
         }
+    }
+
+    /// Frees a reserved instant.
+    pub(super) fn release(&self, at: Timestamp) {
+        self.state().reserved.remove(at);
     }
 
     /// Counts a request that is sent now.
@@ -121,7 +131,7 @@ impl Host {
         let mut state = self.state();
         state.sent += 1;
         state.in_flight += 1;
-        state.last = state.last.max(now);
+        state.last_sent = state.last_sent.max(now);
         if is_first {
             state.budget.deposit();
         }
@@ -150,7 +160,7 @@ impl HostState {
             limits: &known.limits,
             // Requests before it are in its limits already.
             pending: self.in_flight.min(self.sent - known.number),
-            last: self.last,
+            last: self.reserved.last().unwrap_or_default().max(self.last_sent),
             now,
         })
     }

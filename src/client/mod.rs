@@ -42,6 +42,7 @@ mod outcome;
 mod pace;
 mod rate_limit_error;
 mod replay;
+mod reservation;
 mod retry_budget;
 mod service;
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tollgate::{Clock, ManualClock};
 use tower::{Layer, ServiceExt};
 
@@ -69,6 +70,30 @@ async fn below_ten_requests_the_client_backs_off() {
     assert!((0.04..=0.16).contains(&wait), "{wait}");
     let wait = wait_after(&[("x-ratelimit-remaining", "0")]).await;
     assert!((5.0..=15.1).contains(&wait), "{wait}");
+}
+
+/// Each caller that gave up while it waited kept its instant: none was served, and later requests waited up
+/// to `max_wait`.
+#[tokio::test]
+async fn request_that_is_dropped_while_it_waits_delays_no_later_one() {
+    let clock = ManualClock::new();
+    let server = Server::new(&clock).then(200, &limit_headers("100", "4", "3000"));
+    let layer = pace(&clock).build().unwrap();
+    assert_eq!(send(&layer, &server, get(), &clock).await, 200);
+    for _ in 0..60 {
+        let response = layer.layer(server.clone()).oneshot(get());
+        tokio::pin!(response);
+        if (&mut response).now_or_never().is_none() {
+            clock.advance(Duration::from_secs(1));
+            let _ = response.now_or_never();
+        }
+    }
+    let served = server.arrivals().len();
+    assert!((11..=60).contains(&served), "{served}");
+    let before = clock.now();
+    assert_eq!(send(&layer, &server, get(), &clock).await, 200);
+    let waited = clock.now().duration_since(before);
+    assert!(waited < Duration::from_secs(5), "{waited:?}");
 }
 
 #[tokio::test]
