@@ -55,14 +55,14 @@ impl Timed {
         let (at_most, stretch) = match self {
             Self(_, One, Text, size, Uniform, 1) => {
                 let at_most = match size {
-                    K1 => 0.85,
+                    K1 => 1.3,
                     K100 => 0.45,
                     M1 => 0.55,
                     M10 => 0.6,
                 };
                 (at_most, Some(0.35))
             }
-            Self(_, Three, Text, K1, Uniform, 1) => (0.5, None),
+            Self(_, Three, Text, K1, Uniform, 1) => (1.2, None),
             Self(_, Three, Text, K100 | M1, Uniform, 1) => (0.35, None),
             _ => return None,
         };

@@ -21,7 +21,7 @@ const ROWS: &[Added] = &[
         id: "allow/plain",
         work: "plain",
         peers: &[
-            (tower_governor::NAME, "plain", Some(0.85)),
+            (tower_governor::NAME, "plain", None),
             (axum_gcra::NAME, "plain", None),
             (NOTHING, "plain", None),
         ],
@@ -29,13 +29,13 @@ const ROWS: &[Added] = &[
     Added {
         id: "allow/plain/sliding-window",
         work: "sliding",
-        peers: &[(tower_governor::NAME, "plain", Some(0.85))],
+        peers: &[(tower_governor::NAME, "plain", None)],
     },
     Added {
         id: "allow/headers",
         work: "headers",
         peers: &[
-            (tower_governor::NAME, "headers", Some(0.75)),
+            (tower_governor::NAME, "headers", Some(0.87)),
             (axum_governor::NAME, "headers", None),
         ],
     },
@@ -64,14 +64,14 @@ const ROWS: &[Added] = &[
         id: "allow/outside-router",
         work: "outside",
         peers: &[
-            (tower_governor::NAME, "plain", Some(0.4)),
+            (tower_governor::NAME, "plain", Some(0.65)),
             (tower_governor::NAME, "outside", None),
         ],
     },
     Added {
         id: "allow/jwt-three-quotas-headers",
         work: "token",
-        peers: &[(tower_governor::NAME, "token", Some(0.8))],
+        peers: &[(tower_governor::NAME, "token", Some(0.64))],
     },
     Added {
         id: "allow/jwt-three-quotas-headers/both",

@@ -26,9 +26,9 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
     let results = measured(&sides, 0.0);
     let [ours, outside, tower, axum, bare] = [0, 1, 2, 3, 4].map(|side| middle(&results[side]));
     for (peer, theirs, at_most) in [
-        (tower_governor::NAME, tower, Some(0.1)),
+        (tower_governor::NAME, tower, None),
         (axum_governor::NAME, axum, None),
-        (BARE, bare, Some(1.5)),
+        (BARE, bare, Some(1.97)),
     ] {
         let times = (ours.nanos, theirs.nanos);
         report.add(row(ID, peer, "ns", times, at_most))?;
@@ -37,7 +37,7 @@ pub fn all(args: &Args, report: &mut Report) -> io::Result<()> {
     }
     let id = format!("{ID}/outside-router");
     let times = (outside.nanos, bare.nanos);
-    report.add(row(&id, BARE, "ns", times, Some(1.5)))
+    report.add(row(&id, BARE, "ns", times, Some(1.4)))
 }
 
 fn middle(rounds: &[Handled]) -> Handled {
