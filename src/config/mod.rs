@@ -120,7 +120,9 @@
 //! A limit is a text (`"500/hour"`, `"10/15m"`, `"50 per 10 seconds"`, `"unlimited"`,
 //! `"blocked"`), a table, or a list of these. The file does not contain secrets: it
 //! names the variables or files that do. Paths of key files are relative to the directory of the
-//! file. The [guide](crate::docs::configuration) lists every key.
+//! file. The policy file and key files are regular files of at most 8 MiB each: pipes, sockets and
+//! devices are rejected, because reading them can block. The [guide](crate::docs::configuration)
+//! lists every key.
 //!
 //! # Environment variables
 //!
@@ -210,6 +212,7 @@ mod error;
 mod layer;
 mod parsed;
 mod problem;
+mod read_file;
 mod redact;
 #[cfg(test)]
 mod reference;

@@ -1,11 +1,10 @@
 //! Reload of a policy file.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use super::problem::ConfigProblem;
-use super::source::{describe, fingerprint_of, read_bytes};
+use super::read_file::read_regular_file;
+use super::source::fingerprint_of;
 use super::{Config, ConfigError, Source};
 use crate::error::ReloadError;
 use crate::pipeline::{Change, Contents, Origin};
@@ -45,18 +44,6 @@ impl PolicyFile {
         locked(&self.read)
     }
 
-    /// Rejects a pipe in the place of the file. Reading it would block this thread, and with it
-    /// every other reload.
-    fn reject_special(&self) -> Result<(), ReloadError> {
-        let special = self.source.path().is_some_and(is_special);
-        if special {
-            let problem = ConfigProblem::new(SPECIAL).with_expected("a policy file");
-            let error = ConfigError::whole(&self.source.name(), problem);
-            return Err(ReloadError::new(error.to_string()));
-        }
-        Ok(())
-    }
-
     fn read_once(&self) -> Result<Config, ConfigError> {
         // Taken before the file is read, so that a write in the meantime is another change.
         let contents = self.contents();
@@ -84,10 +71,6 @@ impl PolicyFile {
 
 impl Origin for PolicyFile {
     fn read(&self) -> Result<Change, ReloadError> {
-        if let Err(special) = self.reject_special() {
-            self.last().contents = self.contents();
-            return Err(special);
-        }
         let mut read = self.read_once();
         // The contents of new key files must be known before these are read.
         if self.update_files(&read) {
@@ -128,20 +111,9 @@ fn with_keys(path: &Path, keys: &[PathBuf]) -> Vec<PathBuf> {
     files
 }
 
-const SPECIAL: &str = "the path is a pipe, a socket or a device";
-
-fn is_special(path: impl AsRef<Path>) -> bool {
-    fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
-}
-
-/// Reads the contents of files. Pipes and devices are not opened: that would block, or take the
-/// data from another reader.
 fn contents_of(files: &[PathBuf]) -> Contents {
     let contents = |path: &PathBuf| {
-        if is_special(path) {
-            return Err(SPECIAL.to_owned());
-        }
-        let bytes = read_bytes(path).map_err(|error| describe(&error))?;
+        let bytes = read_regular_file(path).map_err(|error| error.to_string())?;
         Ok(fingerprint_of(&bytes))
     };
     Contents(files.iter().map(contents).collect())
@@ -149,6 +121,8 @@ fn contents_of(files: &[PathBuf]) -> Contents {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A write may begin after the watch has found a file unchanged, and before the file is read. Then half

@@ -2,14 +2,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::ConfigError;
 use super::problem::ConfigProblem;
+use super::read_file::{FileError, MAX_LENGTH, read_regular_file};
 use super::report::ProblemReport;
 use super::syntax::Syntax;
 use super::tree::SourceSpan;
@@ -50,9 +49,6 @@ enum From {
     File(PathBuf),
     Text(Arc<str>),
 }
-
-/// Maximum size of a policy in bytes. Ten thousand endpoints take about 1 MiB.
-const MAX_LENGTH: u64 = 8 << 20;
 
 impl Source {
     /// Creates a source that reads a file: JSON if its name ends in `.json`, else TOML.
@@ -174,18 +170,6 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Reads a file, up to the maximum size: it may be a device that never ends.
-pub(super) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?
-        .take(MAX_LENGTH + 1)
-        .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_LENGTH {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    Ok(bytes)
-}
-
 /// Returns a hash of the contents of a file, to detect changes.
 pub(super) fn fingerprint_of(bytes: &[u8]) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(bytes)
@@ -193,13 +177,8 @@ pub(super) fn fingerprint_of(bytes: &[u8]) -> u64 {
 
 /// Reads a file as UTF-8 text.
 fn read_text(path: &Path, name: &str) -> Result<String, ConfigError> {
-    let bytes = read_bytes(path).map_err(|error| {
-        let problem = match error.kind() {
-            io::ErrorKind::FileTooLarge => too_long(),
-            _ => unreadable(path, &error),
-        };
-        ConfigError::whole(name, problem)
-    })?;
+    let bytes = read_regular_file(path)
+        .map_err(|error| ConfigError::whole(name, unreadable(path, &error)))?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let bytes = error.as_bytes();
@@ -221,22 +200,14 @@ fn read_text(path: &Path, name: &str) -> Result<String, ConfigError> {
     })
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> ConfigProblem {
-    let is_missing = error.kind() == io::ErrorKind::NotFound;
-    ConfigProblem::new(describe(error))
-        .with_expected("a policy file")
-        .with_help(is_missing.then(|| similar_file(path)).flatten())
-}
-
-/// Describes why a file cannot be read.
-pub(super) fn describe(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "file not found".to_owned(),
-        io::ErrorKind::IsADirectory => "the path is a directory".to_owned(),
-        io::ErrorKind::FileTooLarge => format!("more than {} MiB", MAX_LENGTH >> 20),
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => format!("the file cannot be read: {error}"),
+fn unreadable(path: &Path, error: &FileError) -> ConfigProblem {
+    if error.is_too_long() {
+        return too_long();
     }
+    let similar = error.is_missing().then(|| similar_file(path)).flatten();
+    ConfigProblem::new(error.to_string())
+        .with_expected("a policy file")
+        .with_help(similar.or_else(|| error.help()))
 }
 
 /// Suggests a file of the same directory with a similar name.

@@ -2,8 +2,8 @@
 
 use super::{PolicyReader, quoted_list};
 use crate::config::problem::ConfigProblem;
+use crate::config::read_file::read_regular_file;
 use crate::config::redact::{is_secret, is_variable_name};
-use crate::config::source::{describe, read_bytes};
 use crate::config::tree::Setting;
 use crate::identity::JwtKeys;
 
@@ -85,10 +85,10 @@ impl PolicyReader<'_> {
 
     fn file(&self, name: &str, value: &Setting<'_>) -> Result<Vec<u8>, Box<ConfigProblem>> {
         let path = self.context.base.join(name);
-        read_bytes(&path).map_err(|error| {
-            let message = format!("`{name}`: {}", describe(&error));
-            let problem = ConfigProblem::at(value, message).with_found(name);
-            Box::new(problem.with_expected("a file, beside the policy or with its whole path"))
+        read_regular_file(&path).map_err(|error| {
+            let problem = ConfigProblem::at(value, format!("`{name}`: {error}")).with_found(name);
+            let problem = problem.with_expected("a file, beside the policy or with its whole path");
+            Box::new(problem.with_help(error.help()))
         })
     }
 }

@@ -3,6 +3,7 @@
 mod alerts;
 mod broken;
 mod keys;
+mod pipes;
 mod swaps;
 
 use std::fs;
@@ -45,6 +46,11 @@ impl Drop for Directory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+pub(super) fn make_pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    assert!(made.unwrap().success());
 }
 
 /// A policy of one limit.

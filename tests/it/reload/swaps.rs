@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::{Directory, eventually, limit_of, limited, policy};
+use super::{Directory, eventually, limit_of, limited, make_pipe, policy};
 
 /// Much longer than a reload takes.
 const SOON: Duration = Duration::from_secs(5);
@@ -246,24 +246,10 @@ async fn problem_describes_a_directory_or_device_in_place_of_the_file() {
     fs::create_dir(&file).unwrap();
     reports("the path is a directory");
     fs::remove_dir(&file).unwrap();
-    let made = std::process::Command::new("mkfifo").arg(&file).status();
-    assert!(made.unwrap().success());
+    make_pipe(&file);
     reports("the path is a pipe, a socket or a device");
     fs::remove_file(&file).unwrap();
     directory.write("limits.toml", &policy(20));
     eventually("read", || limits.policy_status().version() == 2);
     assert_eq!(limits.policy_status().problem(), None);
-}
-
-#[tokio::test]
-async fn a_pipe_in_the_place_of_the_file_is_not_waited_for() {
-    let directory = Directory::new();
-    let file = directory.write("limits.toml", &policy(10));
-    let (limits, app) = limited(&file);
-    fs::remove_file(&file).unwrap();
-    let made = std::process::Command::new("mkfifo").arg(&file).status();
-    assert!(made.unwrap().success());
-    let error = limits.reload().unwrap_err().to_string();
-    assert!(error.contains("a pipe, a socket or a device"), "{error}");
-    assert_eq!(limit_of(&app).await, 10);
 }
