@@ -2,24 +2,23 @@
 //! `ALERT_MIN_SEVERITY` and `HOSTNAME`.
 
 mod payload;
+mod queue;
 mod sender;
 
 use std::env;
 use std::fs;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::http::Uri;
 use axum::http::uri::Scheme;
-use tokio::sync::mpsc;
 use tollgate::RateLimitLayer;
-use tollgate::observe::{Alert, Severity};
+use tollgate::observe::Severity;
 
 use self::payload::PayloadFormat;
+use self::queue::AlertQueue;
 use self::sender::Sender;
 use crate::common;
-
-/// Alerts that wait for their delivery. Further ones are dropped, and logged.
-const QUEUE: usize = 100;
 
 /// Where alerts are delivered, and how.
 pub(crate) struct Webhook {
@@ -74,6 +73,7 @@ impl Webhook {
     }
 
     /// Starts the tasks that receive and deliver the alerts of a layer. No request waits for them.
+    /// The most severe alert is delivered first; what does not fit into the queue is logged.
     pub(crate) fn deliver(self, limits: &RateLimitLayer, server: SocketAddr) {
         let Self {
             sender,
@@ -81,12 +81,13 @@ impl Webhook {
             min_severity,
         } = self;
         let instance = instance(server);
-        let (queue, mut waiting) = mpsc::channel::<Alert>(QUEUE);
+        let queue = Arc::new(AlertQueue::default());
+        let waiting = Arc::clone(&queue);
         tokio::spawn(limits.on_alert(move |alert| {
-            let kind = alert.kind;
-            if alert.severity() >= min_severity && queue.try_send(alert).is_err() {
+            let is_severe = alert.severity() >= min_severity;
+            if let Some(dropped) = is_severe.then(|| queue.push(alert)).flatten() {
                 tracing::error!(
-                    alert = kind.name(),
+                    alert = dropped.kind.name(),
                     why = "the queue is full",
                     "alert_not_delivered"
                 );
@@ -94,7 +95,8 @@ impl Webhook {
             async {}
         }));
         tokio::spawn(async move {
-            while let Some(alert) = waiting.recv().await {
+            loop {
+                let alert = waiting.pop().await;
                 sender.send(&alert, &format.render(&alert, &instance)).await;
             }
         });

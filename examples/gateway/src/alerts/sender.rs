@@ -1,5 +1,6 @@
 //! HTTP requests to the webhook, with retries.
 
+use std::error::Error;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
@@ -94,17 +95,17 @@ impl Sender {
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(body))
             .map_err(|error| Failure::Permanent(error.to_string()))?;
-        let temporary = |why: &str| Failure::Temporary(why.to_owned(), None);
+        let temporary = |why: String| Failure::Temporary(why, None);
         let response = timeout(ATTEMPT_TIMEOUT, self.client.request(request))
             .await
-            .map_err(|_| temporary("no response in time"))?
+            .map_err(|_| temporary("no response in time".to_owned()))?
             .map_err(|error| {
-                let is_connect = error.is_connect();
-                temporary(if is_connect {
+                let what = if error.is_connect() {
                     "no connection"
                 } else {
                     "no response"
-                })
+                };
+                temporary(format!("{what}{}", causes(&error)))
             })?;
         outcome(&response)
     }
@@ -121,6 +122,23 @@ fn tls_config(url: &Uri) -> io::Result<ClientConfig> {
         config.with_root_certificates(RootCertStore::empty())
     };
     Ok(config.with_no_client_auth())
+}
+
+/// Returns the causes of an error: `: invalid peer certificate: UnknownIssuer`. They come from the
+/// connector, TLS and HTTP/1, which know the host but not the path of the URL.
+fn causes(error: &dyn Error) -> String {
+    let mut text = String::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        // Some errors repeat the text of their cause.
+        if !text.ends_with(&cause_text) {
+            text += ": ";
+            text += &cause_text;
+        }
+        next = cause.source();
+    }
+    text
 }
 
 /// Returns whether the webhook has accepted the alert.
