@@ -1,6 +1,6 @@
 //! A denial by a server as an error: [`RateLimitError`].
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode};
@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::outcome::ResponseOutcome;
 use crate::clock::Timestamp;
+use crate::policy::is_invisible;
 
 /// A request that a server denied because of a rate limit, with the details of the response.
 ///
@@ -43,7 +44,7 @@ pub struct RateLimitError {
     pub details: Box<RateLimitDetails>,
 }
 
-/// What is known of a [`RateLimitError`].
+/// What is known of a [`RateLimitError`]. Texts are those of the server, which can contain any character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimitDetails {
@@ -61,7 +62,8 @@ pub struct RateLimitDetails {
     pub remaining: Option<u64>,
     /// When the request will be allowed, or the limit resets.
     pub reset_at: Option<Timestamp>,
-    /// How long to wait.
+    /// How long to wait: at most 365 days. Longer waits are shortened, so that the sum with an instant does
+    /// not overflow.
     pub retry_after: Option<Duration>,
     /// The name of the limit, such as `user:exports:1h`.
     pub policy: Option<String>,
@@ -72,6 +74,9 @@ pub struct RateLimitDetails {
 impl RateLimitError {
     /// The most that is kept of a text, in bytes.
     const MAX_TEXT: usize = 1_024;
+
+    /// The longest wait.
+    const MAX_RETRY_AFTER: Duration = Duration::from_hours(365 * 24);
 
     /// Reads a response that arrived at `at`. Returns `None` if it is no denial.
     #[must_use]
@@ -107,7 +112,9 @@ impl RateLimitError {
             limit: number("limit").or_else(|| limits?.limit),
             remaining: number("remaining").or_else(|| limits?.remaining),
             reset_at: reset_at.or_else(|| limits?.reset_at),
-            retry_after: retry_after.or(refused.wait),
+            retry_after: retry_after
+                .or(refused.wait)
+                .map(|wait| wait.min(Self::MAX_RETRY_AFTER)),
             policy: text(field("policy")).or_else(policy),
             request_id: request_id.or_else(header_id),
         };
@@ -163,22 +170,36 @@ fn text(value: Option<&Value>) -> Option<String> {
     Some(text[..end].to_owned())
 }
 
-/// The message of the server, or what is known of the limit.
+/// The message of the server, or what is known of the limit. Invisible and control characters are
+/// escaped: `\u{1b}`.
 impl fmt::Display for RateLimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("rate limit exceeded")?;
         let details = &self.details;
         if let Some(message) = &details.message {
-            return write!(f, ": {message}");
+            f.write_str(": ")?;
+            return write_escaped(f, message);
         }
         if let Some(policy) = &details.policy {
-            write!(f, ": {policy}")?;
+            f.write_str(": ")?;
+            write_escaped(f, policy)?;
         }
         if let Some(wait) = details.retry_after {
             write!(f, ", retry after {} s", wait.as_secs_f64().ceil())?;
         }
         Ok(())
     }
+}
+
+/// Writes a text of the server, which can neither begin a line nor control a terminal.
+fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    text.chars().try_for_each(|c| {
+        if is_invisible(c) {
+            write!(f, "{}", c.escape_default())
+        } else {
+            f.write_char(c)
+        }
+    })
 }
 
 impl std::error::Error for RateLimitError {}

@@ -111,7 +111,7 @@ impl std::fmt::Display for Route {
 
 /// Returns whether a character is not visible, or changes the direction of text: two routes that
 /// differ only in such characters look the same.
-const fn is_invisible(c: char) -> bool {
+pub(crate) const fn is_invisible(c: char) -> bool {
     matches!(
         c,
         '\0'..='\u{1f}'

@@ -146,6 +146,47 @@ fn values_of_wrong_types_are_left_out_and_long_texts_are_cut() {
     );
 }
 
+/// Bug: the sum of an instant and such a wait panicked in the program of the caller.
+#[test]
+fn retry_after_of_an_error_is_at_most_a_year() {
+    let year = Duration::from_hours(365 * 24);
+    let body = |seconds: u64| format!(r#"{{"error":{{"details":{{"retry_after":{seconds}}}}}}}"#);
+    let seconds = u64::MAX.to_string();
+    for (headers, body) in [
+        (&[][..], body(u64::MAX)),
+        (&[], body(year.as_secs() + 1)),
+        (&[("retry-after", &*seconds)], String::new()),
+    ] {
+        let error = error(429, headers, &body).unwrap();
+        assert_eq!(error.details.retry_after, Some(year), "{body}");
+        assert_eq!(
+            error.to_string(),
+            "rate limit exceeded, retry after 31536000 s"
+        );
+    }
+    let error = error(429, &[], &body(86_400)).unwrap();
+    assert_eq!(error.details.retry_after, Some(Duration::from_hours(24)));
+}
+
+#[test]
+fn text_of_an_error_escapes_control_and_invisible_characters() {
+    let sent = "You've sent \"10\" größere\nERROR fake line\u{1b}[2J\u{202e}txt\u{200b}";
+    let shown = "You've sent \"10\" größere\\nERROR fake line\\u{1b}[2J\\u{202e}txt\\u{200b}";
+    let body = serde_json::json!({ "error": { "message": sent } }).to_string();
+    let of_message = error(429, &[], &body).unwrap();
+    assert_eq!(
+        of_message.to_string(),
+        format!("rate limit exceeded: {shown}")
+    );
+    assert_eq!(of_message.details.message.as_deref(), Some(sent));
+    let body = serde_json::json!({ "error": { "details": { "policy": sent } } }).to_string();
+    let of_policy = error(429, &[], &body).unwrap();
+    assert_eq!(
+        of_policy.to_string(),
+        format!("rate limit exceeded: {shown}")
+    );
+}
+
 #[test]
 fn only_denials_are_errors() {
     let denial = r#"{"error":{"code":"RATE_LIMIT_EXCEEDED"}}"#;
