@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::fmt::StdFmtWrite;
-use jiff::fmt::temporal::DateTimePrinter;
+use jiff::fmt::temporal::{DateTimePrinter, Pieces};
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{self, Serialize, Serializer};
 
@@ -54,16 +54,28 @@ impl FromStr for Timestamp {
 
     fn from_str(text: &str) -> Result<Self, ValidationError> {
         let invalid = |expected| ValidationError::new("time", text, expected);
-        let expected = "a date with time and offset, such as `2026-12-01T06:00:00Z`";
-        let time: jiff::Timestamp = text.trim().parse().map_err(|_| invalid(expected))?;
+        let range = "a time from 1970 to 2218";
+        let time: jiff::Timestamp = text.trim().parse().map_err(|_| {
+            invalid(if is_complete(text.trim()) {
+                range
+            } else {
+                "a date with time and offset, such as `2026-12-01T06:00:00Z`"
+            })
+        })?;
         let nanos = u128::try_from(time.as_nanosecond()).ok();
         let micros = nanos.and_then(|nanos| u64::try_from(nanos.div_ceil(1_000)).ok());
         let time = micros
             .map(Self)
             .filter(|time| *time <= Self::MAX)
-            .ok_or_else(|| invalid("a time from 1970 to 2218"))?;
+            .ok_or_else(|| invalid(range))?;
         Ok(time)
     }
+}
+
+/// Returns whether a text has a date, a time and an offset. If it cannot be parsed, it is out of range:
+/// jiff rejects the last day of the year 9999.
+fn is_complete(text: &str) -> bool {
+    Pieces::parse(text).is_ok_and(|found| found.time().is_some() && found.offset().is_some())
 }
 
 impl Serialize for Timestamp {
@@ -116,6 +128,24 @@ mod tests {
             "2230-01-01T00:00:00Z",
         ] {
             assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn error_for_a_time_out_of_range_names_the_range() {
+        for text in [
+            "9999-12-31T23:59:59Z",
+            "9999-12-31T23:59:59-11:00",
+            "2230-01-01T00:00:00Z",
+            "1969-12-31T23:59:59Z",
+            "-009999-01-01T00:00:00+23:00",
+        ] {
+            let error = text.parse::<Timestamp>().unwrap_err();
+            assert_eq!(error.expected(), "a time from 1970 to 2218", "{text}");
+        }
+        for text in ["9999-12-31", "9999-12-31T23:59:59", "9999-12-32T23:59:59Z"] {
+            let error = text.parse::<Timestamp>().unwrap_err();
+            assert!(error.expected().contains("time and offset"), "{text}");
         }
     }
 
