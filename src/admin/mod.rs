@@ -49,10 +49,10 @@
 //! | `GET api/statistics` | | [`Statistics`](crate::observe::Statistics), maintenance and the status of the policy; at most 100 endpoints and policies |
 //! | `GET api/policy` | | the policy, its version, the last reload |
 //! | `POST api/reload` | `{}` | reloads the policy from its file |
-//! | `POST api/lookup` | `{"subject":{"user":"alice"}}` | all counters of a caller and why it is blocked; optional `tier`, `roles`, and `request` (`"GET /v1/items"`), which explains how that request is counted. Without `tier`, it uses the tier of the last denial within the hour. `tier_assumed` is `true` if there was none and only a token of the caller names its tier: then pass `tier`. `blocked_since` is the first of a row of denials by this limit; requests of lower cost may have been admitted in between. Limits per IP are listed only with `ip`; `ip_limits_omitted` is their number otherwise |
+//! | `POST api/lookup` | `{"subject":{"user":"alice"}}` | all counters of a caller and why it is blocked; optional `tier`, `roles`, and `request` (`"GET /v1/items"`), which explains how that request is counted. Without `tier`, it uses the tier of the last denial within the hour. `tier_assumed` is `true` if there was none and only a token of the caller names its tier: then pass `tier`. `blocked_since` is the first of a row of denials by this limit; requests of lower cost may have been admitted in between. Limits and overrides per IP are considered only with `ip`; otherwise `ip_limits_omitted` is the number of these limits |
 //! | `POST api/reset` | `{"subject":{"user":"alice"}}` | resets the counters of a caller; with `rule`, only those of this rule |
 //! | `GET api/overrides` | | all overrides |
-//! | `POST api/overrides` | `{"subject":{"user":"alice"},"rule":"global","limit":"500/hour","until":"2026-12-01T06:00:00Z"}` | sets an override; `until` is optional |
+//! | `POST api/overrides` | `{"subject":{"user":"alice"},"rule":"global","limit":"500/hour","until":"2026-12-01T06:00:00Z"}` | sets an override; `until` is optional. The subject `{}` is the counter of a rule with `per = []`, and rejected for other rules |
 //! | `POST api/overrides/remove` | `{"subject":{"user":"alice"},"rule":"global"}` | removes it |
 //! | `GET api/maintenance` | | whether all limits are off |
 //! | `POST api/maintenance` | `{"until":"2026-12-01T06:00:00Z"}` | switches all limits off until then; `null` switches them on |

@@ -6,10 +6,9 @@ use std::net::IpAddr;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::api_error::ApiError;
 use crate::error::ValidationError;
 use crate::identity_types::Identity;
-use crate::key::{MAX_DIMENSIONS, Subject, Value};
+use crate::key::{MAX_DIMENSIONS, MAX_LABEL, Subject, Value, is_plain};
 
 /// Names and values of a subject, in the order of the request.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -54,12 +53,33 @@ impl SubjectBody {
         })
     }
 
-    pub(super) fn require_dimension(&self) -> Result<(), ApiError> {
+    /// Rejects a subject without dimensions.
+    pub(super) fn require_dimension(&self) -> Result<(), ValidationError> {
         if !self.0.is_empty() {
             return Ok(());
         }
         let expected = r#"a subject, such as `{"user": "alice"}` or `{"ip": "203.0.113.9"}`"#;
-        Err(ValidationError::new("subject", "{}", expected).into())
+        Err(ValidationError::new("subject", "{}", expected))
+    }
+
+    /// Rejects names that no dimension has. An issuer after the name can have any character.
+    pub(super) fn require_names(&self) -> Result<(), ValidationError> {
+        let mut names = self.0.iter().map(|(name, _)| match name.split_once('@') {
+            Some((name, _)) if !name.is_empty() => name,
+            _ => name,
+        });
+        match names.find(|name| !is_plain(name, MAX_LABEL)) {
+            Some(name) => {
+                let shown: String = name.chars().take(MAX_LABEL).collect();
+                let expected = "1 to 64 visible ASCII characters, without quotes and backslashes, such as `user`";
+                Err(ValidationError::new(
+                    "dimension name",
+                    shown.escape_debug(),
+                    expected,
+                ))
+            }
+            None => Ok(()),
+        }
     }
 
     fn get(&self, name: &str) -> Option<&str> {

@@ -60,6 +60,14 @@ impl Policy {
             })
     }
 
+    /// Returns whether all requests share the counter of the rule of that name.
+    pub(crate) fn is_shared_by_all(&self, rule: &str) -> bool {
+        let mut rules = self.about.rules.iter();
+        rules.any(|about| {
+            *self.rules[about.settings].name == *rule && about.key_by.is_shared_by_all()
+        })
+    }
+
     /// Returns [`Exemption::Network`] if clients with this IP are exempt.
     pub(crate) fn exempts_network(&self, ip: IpAddr) -> Option<Exemption> {
         self.exempt.covers(ip).then_some(Exemption::Network)

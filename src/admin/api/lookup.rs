@@ -16,6 +16,7 @@ use crate::identity_types::Identity;
 use crate::pipeline::{InspectedCaller, Inspection, LimitStatus, RequestPipeline};
 use crate::policy::{Exemption, ExplainRequest, TierTable};
 use crate::response::words;
+use crate::store::Override;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,6 +116,7 @@ struct LookupLimit {
 pub(super) async fn look_up(State(state): State<SharedState>, request: Request) -> ApiResult {
     let (head, lookup): (_, LookupRequest) = body::read(request).await?;
     lookup.subject.require_dimension()?;
+    lookup.subject.require_names()?;
     let pipeline = state.pipeline();
     let (identity, ip) = (lookup.identity(pipeline)?, lookup.subject.ip()?);
     let explain_request = lookup.request.as_deref().map(ExplainRequest::new);
@@ -126,6 +128,7 @@ pub(super) async fn look_up(State(state): State<SharedState>, request: Request) 
         explained(pipeline, request, identity, ip)
     });
     let overrides = state.layer.overrides();
+    let omits_ip = inspected.omitted > 0 || ip.is_none() && overrides.iter().any(is_per_ip);
     let matching = overrides.iter().filter(|of| caller.is_overridden_by(of));
     state.audit(&RequestHead::of(&head), &AuditAction::LookUp);
     let limits = inspected.limits.iter();
@@ -136,7 +139,7 @@ pub(super) async fn look_up(State(state): State<SharedState>, request: Request) 
         tier_assumed: inspected.tier_assumed,
         exempt: inspected.exemption.map(Exemption::name),
         blocked: inspected.exemption.is_none() && inspected.blocking().next().is_some(),
-        because: because(&inspected),
+        because: because(&inspected, omits_ip),
         degraded: inspected.degraded,
         limits: limits
             .map(|limit| LookupLimit::new(limit, inspected.at))
@@ -172,8 +175,15 @@ impl LookupLimit {
     }
 }
 
-/// Returns one sentence per limit that blocks the caller, or one sentence if none does.
-fn because(inspected: &Inspection) -> Vec<String> {
+fn is_per_ip(of: &Override) -> bool {
+    of.subject()
+        .dimensions()
+        .any(|(name, _)| name == Identity::IP)
+}
+
+/// Returns one sentence per limit that blocks the caller, or one sentence if none does. `omits_ip` is
+/// whether there are limits or overrides per IP, and no IP to look them up with.
+fn because(inspected: &Inspection, omits_ip: bool) -> Vec<String> {
     if let Some(why) = inspected.exemption {
         return vec![match why {
             Exemption::Maintenance => {
@@ -188,7 +198,13 @@ fn because(inspected: &Inspection) -> Vec<String> {
     let sentences = inspected.blocking().map(|limit| sentence(limit, inspected));
     let mut sentences: Vec<String> = sentences.collect();
     if sentences.is_empty() {
-        sentences.push("No limit is used up: the next request is admitted.".to_owned());
+        sentences.push(if omits_ip {
+            "No limit of this subject is used up: the next request is admitted, unless a limit or an override \
+             for its IP denies it."
+                .to_owned()
+        } else {
+            "No limit is used up: the next request is admitted.".to_owned()
+        });
     }
     sentences
 }

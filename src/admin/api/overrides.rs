@@ -10,7 +10,7 @@ use crate::admin::{body, json};
 use crate::clock::Timestamp;
 use crate::error::ValidationError;
 use crate::head::RequestHead;
-use crate::policy::dimensions;
+use crate::policy::{Policy, dimensions};
 use crate::store::Override;
 
 #[derive(Serialize)]
@@ -62,8 +62,13 @@ struct SetOverrideRequest {
 
 pub(super) async fn set(State(state): State<SharedState>, request: Request) -> ApiResult {
     let (head, new): (_, SetOverrideRequest) = body::read(request).await?;
-    // An override for a malformed address would apply to no caller.
+    // An override for a malformed address or name would apply to no caller.
     new.subject.ip()?;
+    new.subject.require_names()?;
+    let is_shared = |policy: &Policy| policy.is_shared_by_all(&new.rule);
+    if !state.pipeline().with_policy(is_shared) {
+        new.subject.require_dimension()?;
+    }
     let limit = Override::new(new.subject.subject(), &*new.rule, &*new.limit)?;
     let limit = match new.until {
         Some(until) if until <= state.pipeline().wall_now() => {

@@ -26,6 +26,7 @@ struct ResetResponse {
 pub(super) async fn reset(State(state): State<SharedState>, request: Request) -> ApiResult {
     let (head, reset): (_, ResetRequest) = body::read(request).await?;
     reset.subject.require_dimension()?;
+    reset.subject.require_names()?;
     let (identity, ip) = (reset.subject.identity(), reset.subject.ip()?);
     let caller = InspectedCaller::new(identity, ip, state.pipeline());
     let rule = reset.rule.as_deref();

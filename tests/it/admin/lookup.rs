@@ -303,6 +303,11 @@ async fn look_up_without_an_ip_lists_no_limits_per_ip() {
     let alice = served.look_up("alice").await;
     assert_eq!(listed(&alice), ["user:global:1h"]);
     assert_eq!(alice["ip_limits_omitted"], 1);
+    let because = alice["because"][0].as_str().unwrap();
+    assert!(
+        because.contains("unless a limit or an override for its IP"),
+        "{because}"
+    );
     let with_ip = json!({ "subject": { "user": "alice", "ip": "203.0.113.9" } });
     let found = served.post("lookup", &with_ip).await.json();
     assert_eq!(found["ip_limits_omitted"], 0);

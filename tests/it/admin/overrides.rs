@@ -175,3 +175,78 @@ async fn block_without_an_end_has_no_retry_after() {
     let expected = "Requests of this kind are blocked. Trying again cannot help.";
     assert_eq!(message, expected);
 }
+
+/// Bug: such overrides were stored and applied to no caller.
+#[tokio::test]
+async fn overrides_for_subjects_that_no_caller_has_are_rejected() {
+    let policy = Policy::builder()
+        .everyone("5/hour")
+        .rule("instance", Rule::new("50/hour").per([]));
+    let served = Served::new(policy).await;
+    let long = "x".repeat(65);
+    for name in [
+        "",
+        "us er",
+        "us\ner",
+        "\"user\"",
+        "größe",
+        "us er@issuer",
+        &long,
+    ] {
+        let subject = json!({ name: "alice" });
+        for (path, body) in [
+            (
+                "overrides",
+                json!({ "subject": subject, "rule": "global", "limit": "1/hour" }),
+            ),
+            ("reset", json!({ "subject": subject })),
+            ("lookup", json!({ "subject": subject })),
+        ] {
+            let rejected = served.post(path, &body).await;
+            let message = assert_rejected(&rejected, 422, "INVALID_VALUE");
+            assert!(
+                message.starts_with("The dimension name cannot be"),
+                "{path}: {message}"
+            );
+            assert!(!message.contains('\n'), "{message}");
+        }
+        // An override of an earlier version can be removed.
+        let which = json!({ "subject": subject, "rule": "global" });
+        assert_eq!(served.post("overrides/remove", &which).await.status, 200);
+    }
+    for name in ["api-key", "user@https://id.example/größe a"] {
+        let new = json!({ "subject": { name: "a" }, "rule": "global", "limit": "1/hour" });
+        assert_eq!(served.post("overrides", &new).await.status, 200, "{name}");
+    }
+    let all = |rule: &str| json!({ "subject": {}, "rule": rule, "limit": "7/hour" });
+    let rejected = served.post("overrides", &all("global")).await;
+    let message = assert_rejected(&rejected, 422, "INVALID_VALUE");
+    assert!(
+        message.starts_with("The subject cannot be `{}`"),
+        "{message}"
+    );
+    // The subject of the counter that all requests share.
+    assert_eq!(served.post("overrides", &all("instance")).await.status, 200);
+    let alice = served.look_up("alice").await;
+    assert_eq!(limit(&alice, "all:instance:1h")["limit"], 7);
+}
+
+/// Bug: the look-up of a user promised that the next request is admitted, while its IP was blocked.
+#[tokio::test]
+async fn look_up_without_an_ip_names_the_overrides_per_ip_as_an_exception() {
+    const ADMITTED: &str = "No limit is used up: the next request is admitted.";
+    const UNLESS: &str = "No limit of this subject is used up: the next request is admitted, unless a limit or \
+                          an override for its IP denies it.";
+    let served = Served::new("100/hour").await;
+    assert_eq!(served.look_up("bob").await["because"], json!([ADMITTED]));
+    let block = json!({ "subject": { "ip": "127.0.0.1" }, "rule": "global", "limit": "blocked" });
+    assert_eq!(served.post("overrides", &block).await.status, 200);
+    assert_eq!(served.send("GET /", "bob").await.status, 429);
+    assert_eq!(served.look_up("bob").await["because"], json!([UNLESS]));
+    for (ip, blocked) in [("127.0.0.1", true), ("203.0.113.9", false)] {
+        let with_ip = json!({ "subject": { "user": "bob", "ip": ip } });
+        let found = served.post("lookup", &with_ip).await.json();
+        assert_eq!(found["blocked"], blocked);
+        assert_eq!(found["because"] == json!([ADMITTED]), !blocked);
+    }
+}
