@@ -5,6 +5,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ErrorKind, RedisConnectionInfo, RedisError};
 use socket2::{SockRef, TcpKeepalive};
@@ -102,18 +103,25 @@ async fn secure(
     probe: &mut TlsProbe,
 ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, ConnectError> {
     let mut handshake = pin!(tls.secure(host, stream));
-    let early = timeout(HANDSHAKE_SILENCE, &mut handshake).await;
-    if let Ok(Ok(stream)) = early {
-        return Ok(stream);
-    }
+    let done = if let Ok(done) = timeout(HANDSHAKE_SILENCE, &mut handshake).await {
+        done
+    } else {
+        // The handshake goes on meanwhile: on a slow network, it takes longer.
+        let expects_plain = pin!(probe.expects_plain(host, port));
+        match select(&mut handshake, expects_plain).await {
+            Either::Left((done, _)) => done,
+            Either::Right((true, _)) => return Err(ConnectError::PlainExpected),
+            Either::Right((false, _)) => handshake.await,
+        }
+    };
+    let error = match done {
+        Ok(stream) => return Ok(stream),
+        Err(error) => error,
+    };
     if probe.expects_plain(host, port).await {
         return Err(ConnectError::PlainExpected);
     }
-    let done = match early {
-        Ok(done) => done,
-        Err(_) => handshake.await,
-    };
-    done.map_err(|error| match error.kind() {
+    Err(match error.kind() {
         io::ErrorKind::InvalidData => ConnectError::Handshake(error.into()),
         _ => error.into(),
     })

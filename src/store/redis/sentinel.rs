@@ -30,7 +30,8 @@ pub(super) struct Sentinels {
     current: usize,
     connection: Option<SentinelConnection>,
     primary: Option<Endpoint>,
-    sentinel_probe: TlsProbe,
+    /// One per sentinel.
+    sentinel_probes: Vec<TlsProbe>,
     primary_probe: TlsProbe,
 }
 
@@ -54,13 +55,13 @@ impl Drop for Driving {
 impl Sentinels {
     pub(super) fn new(addresses: Vec<Address>, name: String, login: Arc<Login>) -> Self {
         Self {
+            sentinel_probes: addresses.iter().map(|_| TlsProbe::default()).collect(),
             addresses,
             name,
             login,
             current: 0,
             connection: None,
             primary: None,
-            sentinel_probe: TlsProbe::default(),
             primary_probe: TlsProbe::default(),
         }
     }
@@ -149,7 +150,8 @@ impl Sentinels {
         let line = match &mut self.connection {
             Some(line) => line,
             none => {
-                let (connection, driver) = connect::open(address, &mut self.sentinel_probe).await?;
+                let probe = &mut self.sentinel_probes[self.current];
+                let (connection, driver) = connect::open(address, probe).await?;
                 none.insert(SentinelConnection {
                     connection,
                     _driving: Driving(tokio::spawn(driver)),

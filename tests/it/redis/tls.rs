@@ -8,6 +8,7 @@ use tokio::time::sleep;
 use tollgate::{Counter, RedisStore, RedisStoreBuilder, StoreErrorKind};
 
 use super::nodes::Nodes;
+use super::proxy::Proxy;
 use super::server::{certificate, tls_settings};
 use super::{PATIENCE, Server, counter, take, user};
 use crate::support::store_ext::StoreExt as _;
@@ -95,6 +96,51 @@ async fn tls_mismatch_is_reported_and_is_no_outage() {
         let verified = trusting(&url, "authority.pem").connect_and_verify().await;
         let error = verified.unwrap_err().to_string();
         assert!(error.contains(advice), "{url}: {error}");
+    }
+}
+
+/// A round trip of 220 ms, as between continents.
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_mismatch_is_reported_on_a_slow_network() {
+    let secure = Server::start_on_tls_with(&[]);
+    let plain = Server::start_on_tcp();
+    for (scheme, server, advice) in [
+        ("redis", &secure, "use rediss://"),
+        ("rediss", &plain, "use redis://"),
+    ] {
+        let proxy = Proxy::start(server.address()).await;
+        proxy.delay(Duration::from_millis(220));
+        let url = format!("{scheme}://{}", proxy.address());
+        let verified = trusting(&url, "authority.pem").connect_and_verify().await;
+        let error = verified.unwrap_err().to_string();
+        assert!(error.contains(advice), "{url}: {error}");
+        let store = trusting(&url, "authority.pem").build().unwrap();
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(3) {
+            let error = take(&store, &user("alice"), &many()).await.unwrap_err();
+            assert!(error.to_string().contains(advice), "{url}: {error}");
+            assert_eq!(error.kind(), StoreErrorKind::Permanent, "{url}: {error}");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// A probe takes longer than an attempt to connect. A later attempt uses its result.
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_mismatch_is_reported_if_an_attempt_ends_before_its_probe() {
+    let plain = Server::start_on_tcp();
+    let proxy = Proxy::start(plain.address()).await;
+    proxy.delay(Duration::from_millis(1_200));
+    let url = format!("rediss://{}", proxy.address());
+    let store = trusting(&url, "authority.pem").build().unwrap();
+    let started = Instant::now();
+    loop {
+        let error = take(&store, &user("alice"), &many()).await.unwrap_err();
+        if error.to_string().contains("use redis://") {
+            break;
+        }
+        assert!(started.elapsed() < PATIENCE, "{error}");
+        sleep(Duration::from_millis(20)).await;
     }
 }
 
