@@ -36,8 +36,8 @@ pub enum StoreErrorKind {
     /// applies.
     #[default]
     Unavailable,
-    /// Permanent error: wrong credentials, a command without permission, a rejected script, a key of
-    /// another type. It lasts until the configuration is corrected. Rules that pass requests
+    /// Permanent error: wrong credentials, a command without permission, a rejected database or
+    /// script, a key of another type, a server that is not Redis. It lasts until the configuration is corrected. Rules that pass requests
     /// uncounted during an outage count them in the memory of each process instead.
     Permanent,
     /// The store has no memory, disk or queue left, for example a Redis server that reached its

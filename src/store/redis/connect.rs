@@ -1,4 +1,4 @@
-//! Opens one connection, and authenticates.
+//! Opens one connection.
 
 use std::future::Future;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, ErrorKind, RedisConnectionInfo, RedisError};
+use redis::{AsyncConnectionConfig, RedisConnectionInfo, RedisError};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -15,7 +15,8 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use super::address::{Address, Endpoint};
+use super::address::{Address, Endpoint, Login};
+use super::setup::{ConnectCommand, set_up};
 use super::tls::Tls;
 use super::tls_probe::TlsProbe;
 
@@ -39,7 +40,11 @@ pub(super) enum ConnectError {
     PlainExpected,
     /// The handshake failed, for example because the certificate is not trusted.
     Handshake(RedisError),
-    /// The network failed, or the server replied with an error.
+    /// The server replied to this command with an error.
+    Rejected(ConnectCommand, RedisError),
+    /// The reply is not in the protocol of Redis.
+    NotRedis,
+    /// The network failed.
     Failed(RedisError),
 }
 
@@ -70,22 +75,21 @@ pub(super) async fn open(
             match &address.login.tls {
                 Some(tls) => {
                     let stream = secure(tls, (host, *port), stream, probe).await?;
-                    authenticate(address, stream).await.map_err(after_handshake)
+                    let started = start(&address.login, stream).await;
+                    started.map_err(after_handshake)
                 }
-                None => match authenticate(address, stream).await {
-                    Err(error) if is_no_reply(&error) && probe.expects_tls(host, *port).await => {
+                None => match start(&address.login, stream).await {
+                    Err(ConnectError::Failed(_)) if probe.expects_tls(host, *port).await => {
                         Err(ConnectError::TlsExpected)
                     }
-                    opened => opened.map_err(ConnectError::Failed),
+                    started => started,
                 },
             }
         }
         #[cfg(unix)]
         Endpoint::Unix(path) => {
             let stream = UnixStream::connect(path).await?;
-            authenticate(address, stream)
-                .await
-                .map_err(ConnectError::Failed)
+            start(&address.login, stream).await
         }
         #[cfg(not(unix))]
         Endpoint::Unix(_) => Err(io::Error::from(io::ErrorKind::Unsupported).into()),
@@ -129,16 +133,13 @@ async fn secure(
 
 /// With TLS 1.3 the server rejects a client without a certificate after the client's part of the
 /// handshake.
-fn after_handshake(error: RedisError) -> ConnectError {
-    if error.is_io_error() && error.to_string().contains("fatal alert") {
-        return ConnectError::Handshake(error);
+fn after_handshake(error: ConnectError) -> ConnectError {
+    match error {
+        ConnectError::Failed(error) if error.to_string().contains("fatal alert") => {
+            ConnectError::Handshake(error)
+        }
+        error => error,
     }
-    ConnectError::Failed(error)
-}
-
-/// Returns whether the server closed the connection, or replied with bytes that are no reply.
-fn is_no_reply(error: &RedisError) -> bool {
-    error.is_io_error() || error.kind() == ErrorKind::Parse
 }
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {
@@ -153,22 +154,14 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-async fn authenticate<S>(
-    address: &Address,
-    stream: S,
-) -> Result<(MultiplexedConnection, Driver), RedisError>
+/// Authenticates, and returns the connection with the future that does its I/O.
+async fn start<S>(login: &Login, stream: S) -> Result<(MultiplexedConnection, Driver), ConnectError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut info = RedisConnectionInfo::default()
-        .set_db(i64::from(address.login.database))
-        .set_lib_name("tollgate", env!("CARGO_PKG_VERSION"));
-    if let Some(user) = &address.login.user {
-        info = info.set_username(user);
-    }
-    if let Some(password) = &address.login.password {
-        info = info.set_password(password);
-    }
+    let stream = set_up(login, stream).await?;
+    // Sends nothing: the connection is set up.
+    let info = RedisConnectionInfo::default().set_skip_set_lib_name();
     let settings = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
         .set_response_timeout(None)

@@ -1,15 +1,19 @@
 //! Failures of calls to Redis.
 
+mod classify;
 mod display;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{ErrorKind, RedisError};
+use redis::RedisError;
 
+use self::classify::is_temporary;
 use super::connect::ConnectError;
 use super::redirect::Redirect;
 use crate::error::{StoreError, StoreErrorKind};
+
+pub(super) use self::classify::{is_authentication_error, is_ignored_while_connecting};
 
 /// A failed call, with the address of the server.
 #[derive(Clone, Debug)]
@@ -40,8 +44,10 @@ pub(super) enum ErrorCause {
     PlainExpected,
     /// The TLS handshake failed, for example because the certificate is not trusted.
     Handshake(RedisError),
-    /// The server rejects user or password.
+    /// The server rejects user or password, or requires them.
     Refused(RedisError),
+    /// The server cannot be used with this configuration.
+    Unusable(UnusableServer),
     /// The memory of the server is full.
     OutOfMemory(RedisError),
     /// The server rejects writes because it cannot save its data, for example on a full disk.
@@ -72,6 +78,19 @@ pub(super) enum ErrorCause {
     NoRuntime,
 }
 
+/// Why a server cannot be used until its configuration or the URL changes.
+#[derive(Clone, Debug)]
+pub(super) enum UnusableServer {
+    /// It rejects clients of other hosts, because it has no password.
+    ProtectedMode(RedisError),
+    /// It rejects this database, or the user may not select it.
+    RejectedDatabase(u16, RedisError),
+    /// It is in the list of sentinels, and is none.
+    NotSentinel(RedisError),
+    /// Its reply is not in the protocol of Redis.
+    NotRedis,
+}
+
 impl RedisStoreError {
     pub(super) fn new(place: &Arc<str>, cause: ErrorCause) -> Self {
         Self {
@@ -86,9 +105,8 @@ impl RedisStoreError {
             ConnectError::TlsExpected => ErrorCause::TlsExpected,
             ConnectError::PlainExpected => ErrorCause::PlainExpected,
             ConnectError::Handshake(error) => ErrorCause::Handshake(error),
-            ConnectError::Failed(error) if is_authentication_error(&error) => {
-                ErrorCause::Refused(error)
-            }
+            ConnectError::NotRedis => ErrorCause::Unusable(UnusableServer::NotRedis),
+            ConnectError::Rejected(command, error) => ErrorCause::of_connecting(command, error),
             ConnectError::Failed(error) => ErrorCause::Unreachable(error),
         };
         Self::new(place, cause)
@@ -96,24 +114,7 @@ impl RedisStoreError {
 
     /// A call failed.
     pub(super) fn calling(place: &Arc<str>, error: RedisError) -> Self {
-        let cause = if is_authentication_error(&error) {
-            ErrorCause::Refused(error)
-        } else if is_code(&error, "NOPERM") {
-            ErrorCause::Forbidden(error)
-        } else if is_code(&error, "READONLY") {
-            ErrorCause::ReadOnly(error)
-        } else if is_code(&error, "OOM") {
-            ErrorCause::OutOfMemory(error)
-        } else if is_code(&error, "MISCONF") {
-            ErrorCause::NotPersisted(error)
-        } else if let Some(redirect) = Redirect::from_error(&error) {
-            ErrorCause::Redirected(redirect, error)
-        } else if error.is_io_error() {
-            ErrorCause::Lost(error)
-        } else {
-            ErrorCause::Failed(error)
-        };
-        Self::new(place, cause)
+        Self::new(place, ErrorCause::of_call(error))
     }
 
     pub(super) fn unknown_primary(place: &Arc<str>, name: &str) -> Self {
@@ -133,6 +134,7 @@ impl RedisStoreError {
             | ErrorCause::PlainExpected
             | ErrorCause::Handshake(_)
             | ErrorCause::Refused(_)
+            | ErrorCause::Unusable(_)
             | ErrorCause::Forbidden(_)
             | ErrorCause::UnknownPrimary(_)
             | ErrorCause::UnexpectedReply
@@ -190,6 +192,16 @@ impl RedisStoreError {
         Self::new(&self.place, cause)
     }
 
+    /// Returns the failure to report if servers that can replace each other fail: the first one that
+    /// does not pass by itself, or the last one.
+    pub(super) fn worse_of(before: Option<Self>, after: Option<Self>) -> Option<Self> {
+        let is_outage = |error: &Self| error.kind() == StoreErrorKind::Unavailable;
+        match (before, after) {
+            (Some(before), Some(after)) if is_outage(&before) => Some(after),
+            (before, after) => before.or(after),
+        }
+    }
+
     /// Joins the failures of several servers for a health report. Its kind is that of the first one
     /// that does not pass by itself.
     pub(super) fn into_one(errors: impl Iterator<Item = Self>) -> StoreError {
@@ -204,50 +216,6 @@ impl RedisStoreError {
     }
 }
 
-pub(super) fn is_authentication_error(error: &RedisError) -> bool {
-    error.kind() == ErrorKind::AuthenticationFailed
-        || matches!(error.code(), Some("NOAUTH" | "WRONGPASS"))
-}
-
-/// Returns whether it is this error. The code is the first word of the reply, or a later one if a
-/// script failed on a server before Redis 7, which wraps the error in `ERR`.
-fn is_code(error: &RedisError, code: &str) -> bool {
-    let is_reply = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
-    let detail = error.detail().unwrap_or_default();
-    let words = detail.split(|c: char| !c.is_ascii_uppercase());
-    is_reply
-        && error
-            .code()
-            .into_iter()
-            .chain(words)
-            .any(|word| word == code)
-}
-
-/// Returns whether an error passes by itself.
-fn is_temporary(error: &RedisError) -> bool {
-    const TEMPORARY: [&str; 9] = [
-        "LOADING",
-        "BUSY",
-        "MOVED",
-        "ASK",
-        "TRYAGAIN",
-        "CLUSTERDOWN",
-        "MASTERDOWN",
-        "NOREPLICAS",
-        "NOSCRIPT",
-    ];
-    match error.kind() {
-        ErrorKind::Server(_) | ErrorKind::Extension => {
-            TEMPORARY.iter().any(|code| is_code(error, code))
-        }
-        ErrorKind::Parse
-        | ErrorKind::UnexpectedReturnType
-        | ErrorKind::InvalidClientConfig
-        | ErrorKind::RESP3NotSupported => false,
-        _ => true,
-    }
-}
-
 impl From<RedisStoreError> for StoreError {
     fn from(error: RedisStoreError) -> Self {
         let store_error = Self::of_kind(error.kind(), error.to_string());
@@ -258,6 +226,11 @@ impl From<RedisStoreError> for StoreError {
             | ErrorCause::OutOfMemory(error)
             | ErrorCause::NotPersisted(error)
             | ErrorCause::Refused(error)
+            | ErrorCause::Unusable(
+                UnusableServer::ProtectedMode(error)
+                | UnusableServer::RejectedDatabase(_, error)
+                | UnusableServer::NotSentinel(error),
+            )
             | ErrorCause::Forbidden(error)
             | ErrorCause::ReadOnly(error)
             | ErrorCause::Redirected(_, error)

@@ -23,6 +23,7 @@ mod request;
 mod script;
 mod sentinel;
 mod servers;
+mod setup;
 mod slot_queues;
 mod slots;
 mod source;

@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 use super::address::{Address, Endpoint, Login};
 use super::connect::{self, ConnectError, Driver};
 use super::error::{ErrorCause, RedisStoreError, is_authentication_error};
+use super::setup::ConnectCommand;
 use super::source::connect_to;
 use super::tls_probe::TlsProbe;
 
@@ -116,19 +117,23 @@ impl Sentinels {
 
     /// Queries one sentinel after the other, beginning with the one that replied last.
     async fn find_primary(&mut self) -> Result<Endpoint, RedisStoreError> {
-        let mut error = RedisStoreError::unknown_primary(&self.place(), &self.name);
+        let mut error: Option<RedisStoreError> = None;
         for _ in 0..self.addresses.len() {
             let address = self.addresses[self.current].clone();
-            match timeout(WITHIN, self.query(&address)).await {
+            let failed = match timeout(WITHIN, self.query(&address)).await {
                 Ok(Ok(Some(primary))) => return Ok(primary),
-                Ok(Ok(None)) => {}
-                Ok(Err(cause)) => error = RedisStoreError::connecting(&address.place(), cause),
-                Err(_) => error = RedisStoreError::new(&address.place(), ErrorCause::Late(WITHIN)),
-            }
+                Ok(Ok(None)) => None,
+                Ok(Err(cause)) => Some(RedisStoreError::connecting(&address.place(), cause)),
+                Err(_) => Some(RedisStoreError::new(
+                    &address.place(),
+                    ErrorCause::Late(WITHIN),
+                )),
+            };
+            error = RedisStoreError::worse_of(error, failed);
             self.connection = None;
             self.current = (self.current + 1) % self.addresses.len();
         }
-        Err(error)
+        Err(error.unwrap_or_else(|| RedisStoreError::unknown_primary(&self.place(), &self.name)))
     }
 
     /// Queries one sentinel, first without credentials: most sentinels have none.
@@ -138,7 +143,7 @@ impl Sentinels {
             Arc::new(address.login.without_password()),
         );
         match self.query_as(&anonymous).await {
-            Err(ConnectError::Failed(error)) if is_authentication_error(&error) => {
+            Err(ConnectError::Rejected(_, error)) if is_authentication_error(&error) => {
                 self.connection = None;
                 self.query_as(address).await
             }
@@ -160,7 +165,12 @@ impl Sentinels {
         };
         let mut command = redis::cmd("SENTINEL");
         command.arg("get-master-addr-by-name").arg(&self.name);
-        let found: Option<(String, u16)> = command.query_async(&mut line.connection).await?;
+        let found: Result<Option<(String, u16)>, _> =
+            command.query_async(&mut line.connection).await;
+        let found = found.map_err(|error| match error.code() {
+            Some(_) => ConnectError::Rejected(ConnectCommand::Sentinel, error),
+            None => ConnectError::Failed(error),
+        })?;
         Ok(found.map(|(host, port)| address.endpoint.resolve(&host, port)))
     }
 }

@@ -14,6 +14,7 @@ mod full;
 mod keys;
 mod logs;
 mod many_overrides;
+mod misconfiguration;
 mod moving_slot;
 mod nodes;
 mod overrides;

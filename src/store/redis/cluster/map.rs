@@ -73,7 +73,7 @@ impl Cluster {
             endpoints.rotate_left(first);
         }
         endpoints.extend(self.seeds.iter().map(|seed| seed.endpoint.clone()));
-        let mut last_error = None;
+        let mut failure = None;
         for endpoint in endpoints {
             let known = locked(&self.nodes).get(&endpoint).map(Arc::clone);
             // A seed is not necessarily a primary. Its connection closes after the call.
@@ -87,10 +87,10 @@ impl Cluster {
             match topology::load(&queue, &endpoint).await {
                 Ok(ranges) if !ranges.is_empty() => return Ok(ranges),
                 Ok(_) => {}
-                Err(error) => last_error = Some(error),
+                Err(error) => failure = RedisStoreError::worse_of(failure, Some(error)),
             }
         }
-        Err(last_error.unwrap_or_else(|| RedisStoreError::new(&self.place, ErrorCause::NoOwner(0))))
+        Err(failure.unwrap_or_else(|| RedisStoreError::new(&self.place, ErrorCause::NoOwner(0))))
     }
 
     fn install(&self, ranges: Vec<SlotRange>) {

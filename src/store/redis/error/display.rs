@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{ErrorCause, RedisStoreError};
+use super::{ErrorCause, RedisStoreError, UnusableServer};
 
 impl fmt::Display for RedisStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,6 +56,7 @@ impl fmt::Display for RedisStoreError {
                 f,
                 "Redis at {place} rejects the credentials: {error}; check user and password in the URL"
             ),
+            ErrorCause::Unusable(server) => server.fmt_at(place, f),
             ErrorCause::Forbidden(error) => write!(
                 f,
                 "Redis at {place} denies a permission: {error}; check what the user is allowed, \
@@ -96,6 +97,34 @@ impl fmt::Display for RedisStoreError {
             ErrorCause::NoRuntime => write!(
                 f,
                 "the runtime on which the store for Redis at {place} was built has ended"
+            ),
+        }
+    }
+}
+
+impl UnusableServer {
+    fn fmt_at(&self, place: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // Without the reply, which is a page of text.
+            Self::ProtectedMode(_) => write!(
+                f,
+                "Redis at {place} is in protected mode and rejects clients of other hosts; set a \
+                 password on the server and in the URL, or `protected-mode no` on a private network"
+            ),
+            Self::RejectedDatabase(database, error) => write!(
+                f,
+                "Redis at {place} rejects database {database}: {error}; check the database in the \
+                 URL, and whether the user is allowed SELECT"
+            ),
+            Self::NotSentinel(error) => write!(
+                f,
+                "Redis at {place} is not a sentinel: {error}; use redis:// in the URL, or the port \
+                 of a sentinel"
+            ),
+            Self::NotRedis => write!(
+                f,
+                "the server at {place} is not a Redis server: its reply is not in the Redis \
+                 protocol; check host and port in the URL"
             ),
         }
     }
