@@ -1,13 +1,17 @@
-//! Warnings about the configuration of the server, logged once after the store has connected.
+//! Errors and warnings about the configuration of the server and its user.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use redis::{Cmd, Value};
 
 use super::Shared;
+use super::error::RedisStoreError;
 use super::key::Prefix;
 use super::queue::{PendingReply, QueuedCommand, RequestQueue};
+use super::script;
 use super::upkeep::DEADLINE;
+use crate::clock::Clock as _;
 use crate::configuration_warning::configuration_warning;
 use crate::error::StoreErrorKind;
 
@@ -15,10 +19,35 @@ const TIME_REFUSED: &str = "redis-time-refused";
 const EVICTION: &str = "redis-eviction";
 const SHARED_PREFIX: &str = "redis-shared-prefix";
 
+/// How long a store is verified.
+const VERIFICATION: Duration = Duration::from_secs(2);
+
 /// Reply of a primary, with the address of the primary.
 type PrimaryReply = (Arc<str>, PendingReply);
 
 impl Shared {
+    /// Returns an error that only a change of the configuration ends. Waits up to [`VERIFICATION`] for the
+    /// result of the first attempt to connect, and for the reply to the commands that every decision needs.
+    pub(super) async fn configuration_error(&self) -> Option<RedisStoreError> {
+        let is_permanent = |error: &RedisStoreError| error.kind() == StoreErrorKind::Permanent;
+        let due = self.clock.now().saturating_add(VERIFICATION);
+        let failing = self.servers.first_attempt(VERIFICATION).await;
+        if !failing.is_empty() {
+            return failing.into_iter().find(is_permanent);
+        }
+        let left = due.duration_since(self.clock.now());
+        let key = self.prefix.of_verification();
+        let clock = if self.use_client_clock {
+            "client"
+        } else {
+            "server"
+        };
+        let keys = [key.clone()];
+        let command = QueuedCommand::script(script::verification(), &keys, &[clock.as_bytes()]);
+        let reply = self.servers.enqueue(&key, command, left).value::<Value>();
+        reply.await.err().filter(is_permanent)
+    }
+
     /// Logs a warning for each setting that is probably a mistake. A check that fails, for example because
     /// the user lacks a permission for it, warns about nothing.
     ///

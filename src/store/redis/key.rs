@@ -99,6 +99,11 @@ impl Prefix {
         format!("{}{OVERRIDES}", self.0)
     }
 
+    /// Returns the key on which commands are tried out. It does not exist.
+    pub(super) fn of_verification(&self) -> String {
+        format!("{}verification", self.0)
+    }
+
     /// Returns the pattern of the keys of all subjects, without logs.
     pub(super) fn pattern(&self) -> String {
         format!("{}{{*}}", self.0)

@@ -114,6 +114,12 @@ pub(super) fn overrides() -> &'static Script {
     SCRIPT.get_or_init(|| Script::new(&[include_str!("lua/overrides.lua")]))
 }
 
+/// Returns the script that runs the commands of every decision, without effect.
+pub(super) fn verification() -> &'static Script {
+    static SCRIPT: OnceLock<Script> = OnceLock::new();
+    SCRIPT.get_or_init(|| Script::new(&[include_str!("lua/verify.lua")]))
+}
+
 impl Script {
     fn new(parts: &[&str]) -> Self {
         let text = with_constants(&without_comments(&parts.concat()));
@@ -209,7 +215,7 @@ mod tests {
     fn every_constant_of_a_script_is_defined() {
         let all = [Kind::Fixed, Kind::Sliding, Kind::Token, Kind::Log];
         let all = all.into_iter().fold(Kinds::default(), Kinds::and);
-        for script in [deciding(all), upkeep(), overrides()] {
+        for script in [deciding(all), upkeep(), overrides(), verification()] {
             for line in script.text.lines() {
                 let code = line.split("--").next().unwrap_or_default();
                 for (index, part) in code.split('\'').enumerate() {

@@ -19,9 +19,6 @@ use super::upkeep::DEADLINE;
 use super::url::RedisTarget;
 use crate::clock::Timestamp;
 
-/// How long the first attempt to connect is waited for.
-const FIRST_ATTEMPT: Duration = Duration::from_secs(2);
-
 /// One server, or a cluster.
 #[derive(Clone, Debug)]
 pub(super) enum Servers {
@@ -118,16 +115,15 @@ impl Servers {
         }
     }
 
-    /// Waits until the first attempt to connect has ended, up to [`FIRST_ATTEMPT`]. Returns the
-    /// failures.
-    pub(super) async fn first_attempt(&self) -> Vec<RedisStoreError> {
+    /// Waits until the first attempt to connect has ended, or for this time. Returns the failures.
+    pub(super) async fn first_attempt(&self, within: Duration) -> Vec<RedisStoreError> {
         let attempt = async {
-            let queues = self.primaries(FIRST_ATTEMPT).await?;
+            let queues = self.primaries(within).await?;
             join_all(queues.iter().map(RequestQueue::first_attempt)).await;
             Ok(())
         };
         let mut errors = Vec::new();
-        if let Ok(Err(error)) = timeout(FIRST_ATTEMPT, attempt).await {
+        if let Ok(Err(error)) = timeout(within, attempt).await {
             errors.push(error);
         }
         errors.extend(self.failing().into_iter().map(|(_, error)| error));

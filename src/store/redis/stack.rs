@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{RedisStore, RedisStoreBuilder};
-use crate::error::{Error, StoreErrorKind, ValidationErrors};
+use crate::error::{Error, ValidationErrors};
 use crate::store::{DenyCache, Store};
 
 impl RedisStore {
@@ -53,21 +53,24 @@ impl RedisStoreBuilder {
         Ok(Arc::new(DenyCache::new(self.build()?)))
     }
 
-    /// Builds the stack of [`connect`](Self::connect), and waits up to 2 seconds for the result of
-    /// the first attempt to connect. Use it to end a program with a wrong configuration at its start.
+    /// Builds the stack of [`connect`](Self::connect), and verifies it for up to 2 seconds: waits for the
+    /// result of the first attempt to connect, then runs the commands that every decision needs. Use it
+    /// to end a program with a wrong configuration at its start.
+    ///
+    /// The commands run in a script on a key under the prefix that does not exist. They write nothing.
     ///
     /// # Errors
     ///
     /// Invalid settings, and errors that only a change of the configuration ends: the wrong choice
-    /// between `redis://` and `rediss://`, an untrusted certificate, wrong credentials. A server that
-    /// is down or does not reply is no error; the store connects when it is up.
+    /// between `redis://` and `rediss://`, an untrusted certificate, wrong or missing credentials, a
+    /// missing permission, a database that the server rejects, protected mode, a server that is not
+    /// Redis or not a sentinel. A server that is down, is loading, has too many clients or does not
+    /// reply is no error; the store connects when it is up.
     pub async fn connect_and_verify(self) -> Result<Arc<dyn Store>, Error> {
         let store = self.build()?;
-        let failing = store.shared.servers.first_attempt().await;
-        let mut errors = failing.into_iter();
-        if let Some(error) = errors.find(|error| error.kind() == StoreErrorKind::Permanent) {
-            return Err(Error::Store(error.into()));
+        match store.shared.configuration_error().await {
+            Some(error) => Err(Error::Store(error.into())),
+            None => Ok(Arc::new(DenyCache::new(store))),
         }
-        Ok(Arc::new(DenyCache::new(store)))
     }
 }

@@ -9,6 +9,10 @@ use tollgate::{Counter, RedisStore, StoreError, StoreErrorKind};
 
 use super::{PATIENCE, Server, counter, take, user};
 
+/// Permissions that the documentation of `RedisStoreBuilder` requires.
+const DOCUMENTED: &str = "+eval +evalsha +time +get +set +setrange +hget +hmget +hset +hdel +hgetall \
+                          +hscan +pttl +pexpire +persist +type +del +unlink";
+
 fn many() -> Counter {
     counter("many", "1000000/day")
 }
@@ -60,6 +64,16 @@ async fn rejected_database_is_permanent() {
     }
 }
 
+/// The first attempt to connect succeeds for a user without permissions.
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_credentials_and_permissions_fail_the_verification() {
+    let server = server_with_password();
+    let address = server.address();
+    assert_permanent(&format!("redis://{address}"), "rejects the credentials").await;
+    let limited = format!("redis://lim:pw@{address}");
+    assert_permanent(&limited, "denies a permission").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ordinary_server_in_a_sentinel_url_is_permanent() {
     let server = server_with_password();
@@ -70,6 +84,38 @@ async fn ordinary_server_in_a_sentinel_url_is_permanent() {
     let down = format!(",127.0.0.1:{}/main", Server::free_port());
     let two = url(":s3cret@").replace("/main", &down);
     assert_permanent(&two, "is not a sentinel").await;
+}
+
+/// Users with exactly the documented permissions pass, and with each of these states of the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn verification_needs_the_documented_permissions_and_writes_nothing() {
+    let server = Server::start_on_tcp();
+    let mut user = vec!["ACL", "SETUSER", "app", "on", ">pw", "~shop:*"];
+    user.extend(DOCUMENTED.split_whitespace());
+    server.run::<String>(&user);
+    let url = format!("redis://app:pw@{}", server.address());
+    let builder = RedisStore::builder(&url).prefix("shop").deadline(PATIENCE);
+    let verify = async || {
+        let verified = builder.clone().connect_and_verify().await;
+        assert!(verified.is_ok(), "{verified:?}");
+        assert!(server.keys().is_empty(), "{:?}", server.keys());
+    };
+    verify().await;
+    server.run::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
+    verify().await;
+    server.run::<String>(&["CONFIG", "SET", "maxmemory", "0"]);
+    server.run::<String>(&["REPLICAOF", "127.0.0.1", "1"]);
+    verify().await;
+    server.run::<String>(&["REPLICAOF", "NO", "ONE"]);
+    let store = builder.clone().build().unwrap();
+    take(&store, &super::user("alice"), &many()).await.unwrap();
+    for needed in ["get", "setrange", "hget", "evalsha", "time"] {
+        server.run::<String>(&["ACL", "SETUSER", "app", &format!("-{needed}")]);
+        let verified = builder.clone().connect_and_verify().await;
+        let error = verified.unwrap_err().to_string();
+        assert!(error.contains("denies a permission"), "{needed}: {error}");
+        server.run::<String>(&["ACL", "SETUSER", "app", &format!("+{needed}")]);
+    }
 }
 
 /// The reply comes to `PING` or to `AUTH`, because the server sends it to a new client at once.
