@@ -35,10 +35,12 @@ async fn assert_permanent(url: &str, message: &str) {
     assert!(!verified.contains("s3cret"), "{verified}");
 }
 
-async fn assert_outage(url: &str) {
+/// Returns the message.
+async fn assert_outage(url: &str) -> String {
     let (error, verified) = errors(url).await;
     assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{url}: {error}");
     assert_eq!(verified, None, "{url}");
+    error.to_string()
 }
 
 /// Returns a server that requires a password, and has a user `lim` with few permissions.
@@ -132,7 +134,8 @@ async fn client_limit_of_the_server_is_an_outage() {
         let mut set = redis::cmd("CONFIG");
         set.arg("SET").arg("maxclients").arg(1);
         set.query::<()>(&mut last).unwrap();
-        assert_outage(&url).await;
+        let error = assert_outage(&url).await;
+        assert!(error.contains("max number of clients"), "{error}");
         drop(last);
     }
 }
