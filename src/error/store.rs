@@ -37,8 +37,9 @@ pub enum StoreErrorKind {
     #[default]
     Unavailable,
     /// Permanent error: wrong credentials, a command without permission, a rejected database or
-    /// script, a key of another type, a server that is not Redis. It lasts until the configuration is corrected. Rules that pass requests
-    /// uncounted during an outage count them in the memory of each process instead.
+    /// script, a key of another type, a server that is not Redis. It lasts until the configuration is
+    /// corrected. Rules that pass requests uncounted during an outage count them in the memory of each
+    /// process instead.
     Permanent,
     /// The store has no memory, disk or queue left, for example a Redis server that reached its
     /// `maxmemory`. Callers can cause it by sending requests under many identities. Rules that pass
