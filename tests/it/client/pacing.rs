@@ -88,8 +88,8 @@ async fn request_that_is_dropped_while_it_waits_delays_no_later_one() {
             let _ = response.now_or_never();
         }
     }
-    let served = server.arrivals().len();
-    assert!((11..=60).contains(&served), "{served}");
+    let arrivals = server.arrivals().len();
+    assert!((11..=60).contains(&arrivals), "{arrivals}");
     let before = clock.now();
     assert_eq!(send(&layer, &server, get(), &clock).await, 200);
     let waited = clock.now().duration_since(before);
