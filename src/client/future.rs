@@ -15,7 +15,7 @@ use super::host::{Host, InFlightGuard};
 use super::layer::PaceState;
 use super::outcome::{RefusedRequest, ResponseOutcome};
 use super::replay::{ReplayBody, copy};
-use super::reservation::Reservation;
+use super::reservation::SendReservation;
 use crate::clock::Sleep;
 
 pin_project! {
@@ -51,7 +51,7 @@ struct Attempts<S, ReqBody> {
     request: Option<Request<ReqBody>>,
     in_flight: Option<InFlightGuard>,
     /// The instant that the request waits for, until it is sent.
-    reservation: Option<Reservation>,
+    reservation: Option<SendReservation>,
     retries: u32,
     /// How much longer the request may be delayed.
     remaining_wait: Duration,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::jitter::Jitter;
 use super::outcome::ResponseOutcome;
 use super::pace::{MAX_BACKOFF, Pacing, PacingInput, spread};
-use super::reservation::{Reservation, ReservedInstants};
+use super::reservation::{ReservedInstants, SendReservation};
 use super::retry_budget::RetryBudget;
 use crate::clock::Timestamp;
 use crate::headers::Limits;
@@ -98,7 +98,7 @@ impl Host {
         has_waited: bool,
         share: f64,
         jitter: &Jitter,
-    ) -> Option<(Timestamp, Option<Reservation>)> {
+    ) -> Option<(Timestamp, Option<SendReservation>)> {
         let mut state = self.state();
         if let Some(block) = state.block.filter(|block| block.until > now) {
             let jitter = jitter.part_of(spread(block.length));
@@ -115,7 +115,7 @@ impl Host {
                 let reserved = at.min(now.saturating_add(max_wait));
                 state.reserved.insert(reserved);
                 let host = Arc::clone(self);
-                Some((at, Some(Reservation { host, at: reserved })))
+                Some((at, Some(SendReservation { host, at: reserved })))
             }
             Pacing::AfterReset(at) => Some((at, None)),
         }

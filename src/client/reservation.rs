@@ -32,12 +32,12 @@ impl ReservedInstants {
 /// Instant that a waiting request has reserved. It is free again when this is dropped: when the request
 /// is sent, or when its caller gives up.
 #[derive(Debug)]
-pub(super) struct Reservation {
+pub(super) struct SendReservation {
     pub(super) host: Arc<Host>,
     pub(super) at: Timestamp,
 }
 
-impl Drop for Reservation {
+impl Drop for SendReservation {
     fn drop(&mut self) {
         self.host.release(self.at);
     }
