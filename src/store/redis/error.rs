@@ -87,6 +87,8 @@ pub(super) enum UnusableServer {
     RejectedDatabase(u16, RedisError),
     /// It is in the list of sentinels, and is none.
     NotSentinel(RedisError),
+    /// It is a node of a cluster, and the URL is not that of a cluster.
+    ClusterNode(RedisError),
     /// Its reply is not in the protocol of Redis.
     NotRedis,
 }
@@ -160,6 +162,17 @@ impl RedisStoreError {
         }
     }
 
+    /// Returns the error of a store with one server: such a store cannot follow a redirect.
+    pub(super) fn without_cluster(self) -> Self {
+        let cause = match self.cause {
+            ErrorCause::Redirected(_, error) => {
+                ErrorCause::Unusable(UnusableServer::ClusterNode(error))
+            }
+            cause => cause,
+        };
+        Self { cause, ..self }
+    }
+
     /// Returns where a cluster node redirects the request. It has run nothing.
     pub(super) const fn redirect(&self) -> Option<&Redirect> {
         match &self.cause {
@@ -229,7 +242,8 @@ impl From<RedisStoreError> for StoreError {
             | ErrorCause::Unusable(
                 UnusableServer::ProtectedMode(error)
                 | UnusableServer::RejectedDatabase(_, error)
-                | UnusableServer::NotSentinel(error),
+                | UnusableServer::NotSentinel(error)
+                | UnusableServer::ClusterNode(error),
             )
             | ErrorCause::Forbidden(error)
             | ErrorCause::ReadOnly(error)

@@ -93,7 +93,10 @@ impl<F: Future<Output = EndedCall> + Send> Dispatcher<F> {
         mut request: QueuedRequest,
         reply: Result<Response, RedisStoreError>,
     ) {
-        if let (Err(error), Some(route)) = (&reply, &self.route) {
+        let Some(route) = &self.route else {
+            return request.complete(reply.map_err(RedisStoreError::without_cluster));
+        };
+        if let Err(error) = &reply {
             if let Some(redirect) = error.redirect() {
                 return route.follow(request, redirect);
             }

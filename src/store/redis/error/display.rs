@@ -72,8 +72,8 @@ impl fmt::Display for RedisStoreError {
             ),
             ErrorCause::Redirected(_, error) => write!(
                 f,
-                "Redis at {place} is a node of a cluster: {error}; the URL of a cluster begins with \
-                 redis+cluster://"
+                "Redis at {place} redirects a request again and again: {error}; the nodes of the \
+                 cluster may disagree"
             ),
             ErrorCause::NoOwner(slot) => write!(
                 f,
@@ -120,6 +120,11 @@ impl UnusableServer {
                 f,
                 "Redis at {place} is not a sentinel: {error}; use redis:// in the URL, or the port \
                  of a sentinel"
+            ),
+            Self::ClusterNode(error) => write!(
+                f,
+                "Redis at {place} is a node of a cluster: {error}; the URL of a cluster begins with \
+                 redis+cluster://"
             ),
             Self::NotRedis => write!(
                 f,
