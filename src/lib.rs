@@ -162,6 +162,7 @@ mod head;
 pub mod headers;
 pub mod identity;
 mod identity_types;
+mod invisible;
 mod key;
 mod layer;
 mod limiter;

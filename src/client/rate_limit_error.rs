@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::outcome::ResponseOutcome;
 use crate::clock::Timestamp;
-use crate::policy::is_invisible;
+use crate::invisible::is_invisible;
 
 /// A request that a server denied because of a rate limit, with the details of the response.
 ///

@@ -131,6 +131,10 @@ impl<'a> Subject<'a> {
             .map(|dimension| (dimension.name, dimension.value))
     }
 
+    pub(crate) fn has_dimension(&self, name: &str) -> bool {
+        self.known().any(|dimension| dimension.name == name)
+    }
+
     /// Returns name and value of the only dimension; `None` if there are several or none.
     #[inline]
     pub(crate) const fn only(&self) -> Option<(&'a str, Value<'a>)> {

@@ -133,8 +133,6 @@ pub(crate) use self::plan::{Plan, PlanKind, PlannedCheck, RequestChecks};
 pub use self::preflight::Preflight;
 pub use self::route::PathRejection;
 pub(crate) use self::route::RoutedPath;
-#[cfg(feature = "client")]
-pub(crate) use self::route::is_invisible;
 pub use self::rule::{IntoRule, OnStoreFailure, Rule, RuleMode};
 pub(crate) use self::rule_settings::RuleSettings;
 pub use self::tiers::Tiers;

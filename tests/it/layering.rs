@@ -32,17 +32,19 @@ const LEVELS: [&[&str]; 6] = [
         "sync",
         "usage",
         "identity_types",
+        "invisible",
     ],
 ];
 
 /// What each module of the lowest level may use of that level.
-const LOWEST: [(&str, &[&str]); 16] = [
+const LOWEST: [(&str, &[&str]); 17] = [
     ("catch_panic", &[]),
     ("configuration_warning", &[]),
     ("error", &[]),
     ("hashed", &[]),
     ("head", &[]),
     ("identity_types", &[]),
+    ("invisible", &[]),
     ("network", &["error"]),
     ("sync", &[]),
     ("calendar", &[]),

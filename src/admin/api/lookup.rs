@@ -128,6 +128,7 @@ pub(super) async fn look_up(State(state): State<SharedState>, request: Request) 
         explained(pipeline, request, identity, ip)
     });
     let overrides = state.layer.overrides();
+    let is_per_ip = |of: &Override| of.subject().has_dimension(Identity::IP);
     let omits_ip = inspected.omitted > 0 || ip.is_none() && overrides.iter().any(is_per_ip);
     let matching = overrides.iter().filter(|of| caller.is_overridden_by(of));
     state.audit(&RequestHead::of(&head), &AuditAction::LookUp);
@@ -173,12 +174,6 @@ impl LookupLimit {
             mode: if limit.dry_run { "dry-run" } else { "enforce" },
         }
     }
-}
-
-fn is_per_ip(of: &Override) -> bool {
-    of.subject()
-        .dimensions()
-        .any(|(name, _)| name == Identity::IP)
 }
 
 /// Returns one sentence per limit that blocks the caller, or one sentence if none does. `omits_ip` is

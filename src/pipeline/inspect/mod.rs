@@ -124,8 +124,7 @@ impl InspectedCaller {
     /// Returns whether a counter is omitted: those per client IP are if the client IP is not known. A
     /// look-up of a user by name does not mean the callers without an address, which share such a counter.
     fn is_omitted(&self, of: &CounterOf<'_>) -> bool {
-        let mut dimensions = of.subject.dimensions();
-        self.has_unknown_ip && dimensions.any(|(name, _)| name == Identity::IP)
+        self.has_unknown_ip && of.subject.has_dimension(Identity::IP)
     }
 
     /// Returns whether an override is for this caller, or for one of its dimensions.

@@ -139,13 +139,8 @@ impl Cluster {
         due: Timestamp,
     ) -> PendingReply {
         let slot = request.keys.first().map_or(0, |key| slot_of(key));
-        let (command, due) = (
-            QueuedCommand::Decide(request),
-            (due, self.settings.deadline),
-        );
-        let (request, reply) = QueuedRequest::new(command, slot, due, &self.place);
-        self.route(request.with_refund(refund));
-        reply
+        let due = (due, self.settings.deadline);
+        self.send(QueuedCommand::Decide(request), slot, due, refund)
     }
 
     /// Queues a command at the primary of the slot of `key`.
@@ -155,10 +150,7 @@ impl Cluster {
         command: QueuedCommand,
         within: Duration,
     ) -> PendingReply {
-        let (slot, due) = (slot_of(key), (self.due(within), within));
-        let (request, reply) = QueuedRequest::new(command, slot, due, &self.place);
-        self.route(request);
-        reply
+        self.send(command, slot_of(key), (self.due(within), within), None)
     }
 
     pub(super) fn due(&self, within: Duration) -> Timestamp {
@@ -183,6 +175,18 @@ impl Cluster {
         let node = self.owner(slot_of(key), within).await?;
         let address = self.seeds[0].with_endpoint(node.endpoint.clone());
         Ok(self.settings.start(ConnectionSource::server(address), None))
+    }
+
+    fn send(
+        &self,
+        command: QueuedCommand,
+        slot: u16,
+        due: (Timestamp, Duration),
+        refund: Option<PendingRefund>,
+    ) -> PendingReply {
+        let (request, reply) = QueuedRequest::new(command, slot, due, &self.place);
+        self.route(request.with_refund(refund));
+        reply
     }
 
     /// Queues a request at the primary of its slot. Waits in a task if the map is being loaded.

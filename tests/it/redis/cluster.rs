@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 use tollgate::store::contract;
-use tollgate::{Batch, Check, Counter, Override, RedisStore, Store, Subject, Timestamp};
+use tollgate::{
+    Batch, Check, Counter, Override, RedisStore, Store, StoreErrorKind, Subject, Timestamp,
+};
 
 use super::nodes::Nodes;
 use super::{PATIENCE, Server, counter, look, take, user};
@@ -329,7 +331,8 @@ async fn missing_cluster_fails_at_once() {
     );
 }
 
-/// The error names the right URL scheme for a cluster URL of a single server, and the reverse.
+/// The error names the right URL scheme for a cluster URL of a single server, and the reverse. With the URL
+/// of one server, it is permanent: as an outage, callers of the other nodes passed uncounted for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn url_of_the_wrong_kind_is_reported() {
     let many = counter("many", "1000000/day");
@@ -354,6 +357,7 @@ async fn url_of_the_wrong_kind_is_reported() {
     for name in names() {
         if let Err(error) = take(&store, &user(&name), &many).await {
             assert!(error.to_string().contains("redis+cluster://"), "{error}");
+            assert_eq!(error.kind(), StoreErrorKind::Permanent, "{error}");
             rejected += 1;
         }
     }

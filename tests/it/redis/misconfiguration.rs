@@ -7,7 +7,6 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tollgate::{Counter, RedisStore, StoreError, StoreErrorKind};
 
-use super::nodes::Nodes;
 use super::{PATIENCE, Server, counter, take, user};
 
 /// Permissions that the documentation of `RedisStoreBuilder` requires.
@@ -236,26 +235,4 @@ async fn server_of_another_protocol_is_permanent() {
         }
         serving.abort();
     }
-}
-
-/// Callers of the other nodes passed uncounted for ever.
-#[tokio::test(flavor = "multi_thread")]
-async fn node_of_a_cluster_without_the_url_of_a_cluster_is_permanent() {
-    let nodes = Nodes::start();
-    let url = format!("redis://{}", nodes.servers[0].address());
-    let store = RedisStore::builder(&url)
-        .deadline(PATIENCE)
-        .build()
-        .unwrap();
-    let mut failed = 0;
-    for number in 0..24 {
-        let name = format!("caller-{number}");
-        let Err(error) = take(&store, &user(&name), &many()).await else {
-            continue;
-        };
-        assert_eq!(error.kind(), StoreErrorKind::Permanent, "{error}");
-        assert!(error.to_string().contains("redis+cluster://"), "{error}");
-        failed += 1;
-    }
-    assert!(failed > 0);
 }
