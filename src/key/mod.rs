@@ -131,6 +131,7 @@ impl<'a> Subject<'a> {
             .map(|dimension| (dimension.name, dimension.value))
     }
 
+    #[cfg(feature = "admin")]
     pub(crate) fn has_dimension(&self, name: &str) -> bool {
         self.known().any(|dimension| dimension.name == name)
     }

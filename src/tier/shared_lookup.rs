@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::mem;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::future::BoxFuture;
@@ -18,20 +17,19 @@ use crate::sync::locked;
 /// `futures_util::future::Shared` does the same, but loses a wake-up if the look-up makes progress
 /// while one task polls it, another task is polled meanwhile, and the first one is then dropped.
 pub(super) struct SharedLookup {
-    progress: Mutex<Progress>,
+    /// `None` when the look-up is done.
+    running: Mutex<Option<BoxFuture<'static, LookupResult>>>,
+    /// Not behind the lock: a waiter that reads it must not make another one wait, which is never woken.
+    result: OnceLock<LookupResult>,
     wakers: Arc<LookupWakers>,
     deadline: Timestamp,
-}
-
-enum Progress {
-    Running(BoxFuture<'static, LookupResult>),
-    Done(LookupResult),
 }
 
 impl SharedLookup {
     pub(super) fn new(lookup: BoxFuture<'static, LookupResult>, deadline: Timestamp) -> Self {
         Self {
-            progress: Mutex::new(Progress::Running(lookup)),
+            running: Mutex::new(Some(lookup)),
+            result: OnceLock::new(),
             wakers: Arc::default(),
             deadline,
         }
@@ -52,25 +50,34 @@ impl SharedLookup {
 
     /// Polls the look-up on behalf of the waiter `id`.
     fn poll(&self, id: u64) -> Poll<LookupResult> {
-        let mut progress = match self.progress.try_lock() {
-            Ok(progress) => progress,
+        if let Some(result) = self.result.get() {
+            return Poll::Ready(result.clone());
+        }
+        let mut running = match self.running.try_lock() {
+            Ok(running) => running,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             // Another waiter polls the look-up. It is polled again if there is more to do; if it is
             // dropped instead, `LookupWakers::remove` wakes another waiter.
             Err(TryLockError::WouldBlock) => return Poll::Pending,
         };
-        let lookup = match &mut *progress {
-            Progress::Done(result) => return Poll::Ready(result.clone()),
-            Progress::Running(lookup) => lookup,
+        let Some(lookup) = &mut *running else {
+            // It was done after the check above.
+            return self
+                .result
+                .get()
+                .cloned()
+                .map_or(Poll::Pending, Poll::Ready);
         };
         self.wakers.table().driver = Some(id);
         let waker = Waker::from(Arc::clone(&self.wakers));
         let polled = lookup.as_mut().poll(&mut Context::from_waker(&waker));
         if let Poll::Ready(result) = &polled {
-            let finished = mem::replace(&mut *progress, Progress::Done(result.clone()));
+            // Before the release and the wake-ups: a waiter that finds no result is woken afterwards.
+            let _ = self.result.set(result.clone());
+            let finished = running.take();
             // The user's future was polled, and has been dropped, under the lock. Its code may come back
             // here: `try_lock` fails then, so that it cannot deadlock. Wakers run after the release.
-            drop(progress);
+            drop(running);
             drop(finished);
             self.wakers.wake_all();
         }
